@@ -17,6 +17,16 @@ enum class Synchronization {
   // `bsp`, where it gives the same bits as kCentralized. The members begin with an empty optimizer
   // also where a table's initial values came with a state (client/initial_state.h).
   kDistributed,
+  // In the program: a step gives each tensor the mean of the group's gradients, weighted by
+  // samples, in place of new values. The program updates its parameters with it, by any rule, and
+  // all members do the same. No server is on the path, and the tables keep the values with which
+  // they began: so much memory on the servers, and none for an optimizer without a state. For one
+  // group, tables under `bsp` and lag 0.
+  //   A member that dies costs no step: all others end the step with the same bits. A member keeps
+  // each mean for the others until the next step: as much memory as the gradients.
+  //   A late member is waited for, whatever the plan allows. A group that has finished a step takes
+  // in nobody: Create gives FAILED_PRECONDITION, because the parameters are not ours to give.
+  kProgram,
 };
 
 // The wire formats for which a table's rounding errors are kept and added to the next step's

@@ -39,6 +39,11 @@ absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
   if (options.lag > 1) {
     return absl::InvalidArgumentError(absl::StrCat("lag is ", options.lag, "; choose 0 or 1"));
   }
+  if (options.lag > 0 && options.synchronization == Synchronization::kProgram) {
+    return absl::InvalidArgumentError(
+        "lag is 1, and the program updates, which would get each mean gradient a step late; choose "
+        "0. To hide the communication behind a step, wait for a step after computing the next one");
+  }
   if (const double norm = options.max_gradient_norm;
       norm != 0 && !(norm >= kGradientNormMin && std::isfinite(norm))) {
     return absl::InvalidArgumentError(absl::StrCat("max_gradient_norm is ", norm, "; choose ",
@@ -51,7 +56,7 @@ absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
   auto hybrid =
       std::unique_ptr<HybridStep>(new HybridStep(worker.core(), options, std::move(tensors)));
   COVEY_RETURN_IF_ERROR(hybrid->CreateTables());
-  COVEY_RETURN_IF_ERROR(hybrid->Refresh());
+  COVEY_RETURN_IF_ERROR(hybrid->PullAll());
   return hybrid;
 }
 
@@ -172,7 +177,8 @@ void HybridStep::Start(size_t tensor, Way way, std::span<const float> gradient) 
                         .samples = samples_,
                         .rate_factor = state.tensor.rate_factor,
                         .server_times = &timer_->server_times(tensor),
-                        .step = way == Way::kSubmit ? &state.step : nullptr};
+                        .step = way == Way::kSubmit ? &state.step : nullptr,
+                        .mean_samples = &state.mean_samples};
   request.done = [handle = state.handle](absl::Time, const absl::Status& status, Outbox&) {
     handle.Complete({.status = status});
   };
@@ -234,6 +240,15 @@ absl::Status HybridStep::Finish() {
 }
 
 absl::Status HybridStep::Refresh() {
+  if (options_.synchronization == Synchronization::kProgram) {
+    return absl::InvalidArgumentError(
+        "refresh of a model that the program updates: the newest values are the program's own, and "
+        "the servers have those it began with");
+  }
+  return PullAll();
+}
+
+absl::Status HybridStep::PullAll() {
   COVEY_RETURN_IF_ERROR(Finish());
   for (size_t i = 0; i < states_.size(); ++i) Start(i, Way::kPull);
   return WaitForAll();
@@ -256,6 +271,10 @@ absl::StatusOr<std::optional<double>> HybridStep::gradient_norm() const {
     norm = actor.hybrid().model().gradient_norm();
   }));
   return norm;
+}
+
+uint64_t HybridStep::mean_samples(size_t tensor) const {
+  return tensor < states_.size() ? states_[tensor].mean_samples : 0;
 }
 
 absl::StatusOr<uint64_t> HybridStep::step() const {

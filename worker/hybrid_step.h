@@ -52,6 +52,12 @@ class StepTimer;
 // may find that the group continued without its gradient, when the plan allows that (view.proto,
 // Group).
 //
+// With Synchronization::kProgram the values of a step are the group's mean gradient, and the
+// program updates its own parameters with it:
+//
+//   COVEY_RETURN_IF_ERROR(hybrid->Wait(layer));
+//   if (hybrid->mean_samples(layer) > 0) optimizer.Update(layer, mean);  // the same on all members
+//
 // Thread-safety: one thread. The worker outlives it; one per worker. The destructor waits for the
 // steps in flight.
 class HybridStep {
@@ -62,10 +68,11 @@ class HybridStep {
     proto::TableSpec table;
     // As large as the table, and valid as long as the HybridStep. If the table's initializer is
     // GIVEN, it holds the values with which the table begins; those of the first member that comes
-    // count, for all tables.
+    // count, for all tables. With kProgram: the table's first values after Create, and the group's
+    // mean gradient after each step, whatever the program writes there between steps.
     std::span<float> values;
     // The same, for a program whose gradients have a place of their own; empty for one that names
-    // the memory when it submits.
+    // the memory when it submits. With kProgram it may be the memory of `values`.
     std::span<const float> gradient;
     // Multiplies the learning rate of the table's schedule; SetRateFactor changes it. From 0 to
     // kRateFactorMax (common/optimizer/learning_rate.h).
@@ -75,7 +82,8 @@ class HybridStep {
   // Creates the tables and gets the initial values. All members call it with the same tensors in
   // the same order, and the same options. ALREADY_EXISTS: a table of that name exists with another
   // spec. INVALID_ARGUMENT: a span does not fit, or the options and a table's contract are
-  // incompatible. DEADLINE_EXCEEDED: the group has lost a member since Worker::Join, and the
+  // incompatible. FAILED_PRECONDITION: with kProgram, the group has finished a step without this
+  // member; the worker should be closed, because the group waits for it. DEADLINE_EXCEEDED: the group has lost a member since Worker::Join, and the
   // remaining ones have not re-formed within form_deadline. CANCELLED: asked to leave. Where tables
   // have the initializer GIVEN also as ParameterClient::InitializeTables, with the worker's
   // operation_deadline for all values together.
@@ -115,8 +123,15 @@ class HybridStep {
   // the first error.
   absl::Status Finish();
   // Gets the newest values of all tensors: those of the servers or, where the members run the
-  // optimizer, theirs. All members call it, between steps. Blocks.
+  // optimizer, theirs. All members call it, between steps. Blocks. INVALID_ARGUMENT: with kProgram,
+  // whose newest values are the program's.
   absl::Status Refresh();
+
+  // With kProgram: the examples of all members behind the mean gradient that the tensor got last.
+  // With 0 the mean is zero, and the program should update nothing. 0 before the first step, and
+  // for a tensor that does not exist. Tensors of one step differ when a member was lost in it. Call
+  // it after Wait.
+  uint64_t mean_samples(size_t tensor) const;
 
   // The step that began last, as counted by the group. It equals this program's own count, unless
   // steps continued without its gradient, or it joined a running group. A program whose members
@@ -171,12 +186,14 @@ class HybridStep {
     // which the loop writes.
     uint64_t own_step = 0;
     Step step;
+    uint64_t mean_samples = 0;  // written by the loop
   };
 
   HybridStep(WorkerCore& core, const Options& options, std::vector<Tensor> tensors);
   absl::Status CreateTables();
   enum class Way { kSubmit, kPull, kFlush };
   void Start(size_t tensor, Way way, std::span<const float> gradient = {});
+  absl::Status PullAll();
   absl::Status WaitForAll();
 
   WorkerCore& core_;

@@ -25,6 +25,7 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kLogLacksUpdates,       PlantedBug::kServeUninitialized,
     PlantedBug::kTakeValuesOfAnyNode,   PlantedBug::kKeepEarlierState,
     PlantedBug::kNewMemberAhead,
+    PlantedBug::kMeanNotGiven,
 };
 
 }  // namespace
@@ -99,6 +100,8 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "keep-earlier-state";
     case PlantedBug::kNewMemberAhead:
       return "new-member-ahead";
+    case PlantedBug::kMeanNotGiven:
+      return "mean-not-given";
   }
   COVEY_CHECK(false);
   return "";

@@ -45,6 +45,7 @@ enum class PlantedBug {
   kTakeValuesOfAnyNode,         // a shard takes initial values of a node that is not to give them
   kKeepEarlierState,            // initial values leave the optimizer state of an earlier call
   kNewMemberAhead,              // a new member begins in a pass to which its group has not gone yet
+  kMeanNotGiven,                // after a loss, members that lack a step's mean are not given it
 };
 
 // "apply-duplicates"; "none".

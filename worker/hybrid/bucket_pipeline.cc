@@ -39,7 +39,8 @@ BucketPipeline::BucketPipeline(Communicator& group, ServerLink& link, Config con
               .bucket = std::move(config.bucket),
               .update = std::move(config.update),
               .clip = std::move(config.clip),
-              .memory = std::move(config.memory)},
+              .memory = std::move(config.memory),
+              .mean = config.mean},
       buffers_(stages_.bucket, config.gradient.error_feedback,
                [&link](const Buffer& memory) { link.ReleaseGradient(memory); }),
       requests_(stages_.bucket.pieces.size()),
@@ -115,7 +116,9 @@ void BucketPipeline::StartStep(absl::Time now, BucketTask task, BucketBuffers::S
 }
 
 void BucketPipeline::PlaceValues(BucketTask& task) {
-  const bool in_program = lag_ == 0 && stages_.bucket.pieces.size() == 1 && !task.requests.empty();
+  // A mean that other members may need stays here when the program has it.
+  const bool in_program =
+      !stages_.mean && lag_ == 0 && stages_.bucket.pieces.size() == 1 && !task.requests.empty();
   task.values_in_bucket = !in_program;
   task.values = in_program ? task.requests.front().values : buffers_.values();
 }
@@ -198,6 +201,7 @@ void BucketPipeline::RunEnded(absl::Time now, Outbox& outbox) {
     WriteServerTimes(stages_.server_times, run->task().requests);
     EndAll(now, run->task().requests, run->status(), outbox);
   }
+  if (ok && !run->is_step()) TakeMean(now, outbox);
   if (ok) ReportChange(now, run->agreed_plan_epoch(), outbox);
   if (state_ == State::kRejoining) {
     FinishRejoin(now, outbox);
@@ -206,11 +210,20 @@ void BucketPipeline::RunEnded(absl::Time now, Outbox& outbox) {
   }
 }
 
+void BucketPipeline::TakeMean(absl::Time now, Outbox& outbox) {
+  if (!stages_.mean || !redo_ || stages_.mean->step() < redo_->step) return;
+  finished_ = redo_->step;
+  Deliver(now, std::exchange(redo_, std::nullopt)->requests, outbox);
+}
+
 void BucketPipeline::Deliver(absl::Time now, const std::vector<TensorRequest>& requests,
                              Outbox& outbox) {
   WriteServerTimes(stages_.server_times, requests);
   for (const TensorRequest& request : requests) {
     if (stages_.group.failure().ok()) buffers_.CopyValuesTo(request);
+    if (stages_.mean && request.mean_samples != nullptr) {
+      *request.mean_samples = stages_.mean->samples();
+    }
     if (request.done) request.done(now, stages_.group.failure(), outbox);
   }
 }
@@ -270,6 +283,8 @@ void BucketPipeline::FinishRejoin(absl::Time now, Outbox& outbox) {
   if (state_ != State::kRejoining || (run_ && !HasStoppedRun())) return;
   Enter(State::kIdle);
   Rejoining rejoining = *std::exchange(pending_rejoin_, std::nullopt);
+  // Until then the step counts as not finished here, in case all members that have its mean die.
+  const bool waits_for_mean = stages_.mean && rejoining.pull && finished() < rejoining.finished;
   stages_.bucket = std::move(rejoining.bucket);
   stages_.update = std::move(rejoining.update);
   pulls_ = 0;
@@ -294,12 +309,12 @@ void BucketPipeline::FinishRejoin(absl::Time now, Outbox& outbox) {
                                       .finished = rejoining.finished,
                                       .program_at = rejoining.program_at,
                                       .agreed = rejoining.agreed});
-  if (redo_ && !plan.redo) {
+  if (redo_ && !plan.redo && !waits_for_mean) {
     over.insert(over.end(), redo_->requests.begin(), redo_->requests.end());
     redo_.reset();
   }
   begun_ = plan.begun;
-  finished_ = rejoining.finished;
+  finished_ = waits_for_mean ? finished() : rejoining.finished;
   requests_.RenumberSubmissions(plan.submitted);
   if (plan.submitted <= begun_) {
     for (TensorRequest& request : requests_.TakeSubmissions()) over.push_back(std::move(request));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "worker/hybrid/tensor_request.h"
 #include "worker/layout/gradient_format.h"
 #include "worker/layout/model_layout.h"
+#include "worker/update/mean_memory.h"
 #include "worker/update/part_update.h"
 #include "worker/update/round_memory.h"
 #include "worker/update/server_link.h"
@@ -50,6 +52,8 @@ namespace covey::worker {
 // agree on. A step that some member has finished is over: its values are pulled. A step that no
 // member has finished is done again with the kept gradients. Rounds of LOCAL tables are restored
 // from one member that has finished the step (round_memory.h), without asking a server.
+// Where the program updates, a member that has the step's mean gives it to the others
+// (mean_memory.h). They keep what the step is done again from until they have it.
 //
 //                begin                        Interrupt
 //     kIdle ────────────▶ kRunning ───────────────────────▶ kInterrupted ◀────┐
@@ -90,6 +94,8 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
     std::shared_ptr<GradientClip> clip;
     // Of LOCAL tables.
     std::optional<RoundMemory> memory;
+    // Where the program updates.
+    std::optional<MeanMemory> mean;
     // With the first pull, all members restore what this rank knows of LOCAL rounds.
     std::optional<uint32_t> recovery_donor;
     // The newest step that is over, and the pulls that have begun.
@@ -165,7 +171,8 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
   // The newest step that has begun here, and the newest that is over.
   Step begun() const { return begun_; }
   Step finished() const {
-    return run_ && run_->is_step() && run_->has_values() ? begun_ : finished_;
+    if (run_ && run_->is_step() && run_->has_values()) return begun_;
+    return stages_.mean ? std::max(finished_, stages_.mean->step()) : finished_;
   }
   // A pull is under way, and its values are not there.
   bool pulling() const { return run_ && !run_->is_step() && !run_->has_values(); }
@@ -188,6 +195,8 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
   const RoundMemory* rounds() const {
     return stages_.memory && !stages_.memory->empty() ? &*stages_.memory : nullptr;
   }
+  // Where the program updates; null: it does not.
+  const MeanMemory* mean() const { return stages_.mean ? &*stages_.mean : nullptr; }
 
  private:
   void Enter(State to);
@@ -210,6 +219,8 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
   void StartStep(absl::Time now, BucketTask task, BucketBuffers::StepInput input, Outbox& outbox);
   std::shared_ptr<BucketRun> NewRun(BucketTask task);
   void RunEnded(absl::Time now, Outbox& outbox);
+  // Another member has given the mean of the step that was to be done again.
+  void TakeMean(absl::Time now, Outbox& outbox);
   // When the interrupted run has ended.
   void FinishRejoin(absl::Time now, Outbox& outbox);
   // Ends each with the newest values.

@@ -23,6 +23,7 @@ constexpr Transition<State> kLegal[] = {
     {State::kReducing, State::kClipping},
     {State::kClipping, State::kUpdating},
     {State::kRestoring, State::kUpdating},
+    {State::kRestoring, State::kGathered},
     {State::kUpdating, State::kGathering},
     {State::kGathering, State::kGathered},
     {State::kGathered, State::kOver},
@@ -117,6 +118,7 @@ void BucketRun::StartPull(absl::Time now, uint64_t pull, std::optional<uint32_t>
   restores_ = donor.has_value();
   Enter(restores_ ? State::kRestoring : State::kUpdating);
   stages_under_way_ = 1;
+  if (restores_ && stages_.mean) return StartMeanBroadcast(now, pull, *donor, outbox);
   StartGather(now, {kPullStreams + stages_.number, pull}, outbox);
   if (state_ == State::kOver) return;  // The group has failed.
   if (restores_) {
@@ -183,6 +185,34 @@ void BucketRun::StartRestore(absl::Time now, uint64_t pull, uint32_t donor, Outb
   stages_.group.Start(now, std::move(broadcast), outbox);
 }
 
+void BucketRun::StartMeanBroadcast(absl::Time now, uint64_t pull, uint32_t donor, Outbox& outbox) {
+  MeanMemory& mean = *stages_.mean;
+  // A member that has the mean keeps it, because the donor may die: it gets the same bits.
+  if (mean.step() < task_.step) mean.Forget();
+  Collective broadcast{.id = {kRestoreStreams + stages_.number, pull},
+                       .kind = CollectiveKind::kBroadcast,
+                       .name = stages_.name,
+                       .data = task_.values,
+                       .root = donor,
+                       .deadline = task_.deadline,
+                       .priority = static_cast<int>(stages_.bucket.position()),
+                       .is_change_point = false};
+  if (donor == stages_.group.rank()) broadcast.attachment = mean.Save();
+  broadcast.arrived = [self = Pin()](absl::Time now, const CollectiveResult& result,
+                                     Outbox& outbox) {
+    BucketStages& stages = self->stages_;
+    if (const absl::Status status = stages.mean->Load(result.attachment); !status.ok()) {
+      stages.group.Abort(now, Annotate(stages.name, status), outbox);
+      return;
+    }
+    self->Enter(State::kGathered);
+  };
+  broadcast.done = [self = Pin()](absl::Time now, const CollectiveResult& result, Outbox& outbox) {
+    self->StageEnded(now, result.status, outbox);
+  };
+  stages_.group.Start(now, std::move(broadcast), outbox);
+}
+
 void BucketRun::ClipPart(absl::Time now, const CollectiveResult& sum, Outbox& outbox) {
   Enter(State::kClipping);
   const PartRange part = stages_.bucket.parts[stages_.group.rank()];
@@ -201,6 +231,7 @@ void BucketRun::ClipPart(absl::Time now, const CollectiveResult& sum, Outbox& ou
 }
 
 void BucketRun::UpdatePart(absl::Time now, const CollectiveResult& sum, Outbox& outbox) {
+  if (stages_.mean) stages_.mean->Forget();
   const PartRange part = stages_.bucket.parts[stages_.group.rank()];
   if (part.count == 0) {
     Enter(State::kGathering);
@@ -245,6 +276,7 @@ void BucketRun::ValuesArrived(const CollectiveResult& gathered) {
       stages_.memory->TakeFetch(task_.values);
     }
   }
+  if (stages_.mean && is_step()) stages_.mean->Take(task_.step, gathered.samples);
   if (is_step()) agreed_plan_epoch_ = gathered.agreed_plan_epoch;
 }
 

@@ -20,6 +20,7 @@
 #include "worker/hybrid/tensor_request.h"
 #include "worker/layout/gradient_format.h"
 #include "worker/layout/model_layout.h"
+#include "worker/update/mean_memory.h"
 #include "worker/update/part_update.h"
 #include "worker/update/round_memory.h"
 #include "worker/update/server_link.h"
@@ -42,6 +43,8 @@ struct BucketStages {
   std::shared_ptr<GradientClip> clip;
   // What is known of the rounds of LOCAL tables.
   std::optional<RoundMemory> memory;
+  // Where the program updates: whose mean the bucket's values are.
+  std::optional<MeanMemory> mean;
   // When runs waited for servers: in kUpdating.
   ServerTimes server_times;
 };
@@ -67,7 +70,7 @@ struct BucketTask {
 
 // One run of a bucket through its stages, from the first collective to the last callback:
 //
-//   step           pull    pull after a loss, LOCAL tables
+//   step           pull    pull after a loss, LOCAL tables or where the program updates
 //    │              │           │
 //    ▼              │           ▼
 //   kReducing       │      kRestoring   the recovery donor broadcasts the state of the rounds
@@ -82,7 +85,7 @@ struct BucketTask {
 //   kGathering                          other members' parts arrive
 //    │ values arrived
 //    ▼
-//   kGathered ─── Interrupt ──▶ kGatheredInterrupted
+//   kGathered ─── Interrupt ──▶ kGatheredInterrupted      from kRestoring: the donor's mean
 //    │ last callback                │ last callback
 //    ▼                              ▼
 //   kOver ◀─────────────────────────┘
@@ -123,7 +126,8 @@ class BucketRun : public std::enable_shared_from_this<BucketRun> {
             std::function<void(absl::Time, Outbox&)> ended);
 
   // Each starts the run, once. `pull` counts the group's pulls. `donor`: the rank that first tells
-  // the other members what it knows of LOCAL rounds.
+  // the other members what it knows of LOCAL rounds; where the program updates, the one whose mean
+  // gradient all members take.
   void StartStep(absl::Time now, BucketBuffers::StepInput input, Outbox& outbox);
   void StartPull(absl::Time now, uint64_t pull, std::optional<uint32_t> donor, Outbox& outbox);
 
@@ -155,6 +159,8 @@ class BucketRun : public std::enable_shared_from_this<BucketRun> {
   std::shared_ptr<BucketRun> Pin();
   void StartGather(absl::Time now, const CollectiveId& id, Outbox& outbox);
   void StartRestore(absl::Time now, uint64_t pull, uint32_t donor, Outbox& outbox);
+  // The donor has the mean gradient of the task's step, and gives it to the other members.
+  void StartMeanBroadcast(absl::Time now, uint64_t pull, uint32_t donor, Outbox& outbox);
   // The sum is this member's own again: scales it by the group's norm, and updates the part.
   void ClipPart(absl::Time now, const CollectiveResult& sum, Outbox& outbox);
   // `sum`: of the reduce-scatter; a pull has none.

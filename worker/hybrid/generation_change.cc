@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
 #include "common/base/transitions.h"
 
@@ -63,7 +64,7 @@ bool GenerationChange::MembersUpdateAll() const {
 
 MemberProgress GenerationChange::Progress() const {
   MemberProgress progress = model_.Progress();
-  if (HasMoved()) {
+  if (HasMoved() && !model_.ProgramUpdates()) {
     for (BucketProgress& bucket : progress.buckets) bucket.learned.reset();
     progress.norm.reset();
   }
@@ -148,6 +149,15 @@ absl::Status GenerationChange::GoOn(absl::Time now, std::shared_ptr<const Cluste
   return status;
 }
 
+bool GenerationChange::HasToPull(size_t bucket, const BucketConsensus& consensus) const {
+  if (model_.ProgramUpdates() && Planted(PlantedBug::kMeanNotGiven)) return false;
+  // Where the program updates, the servers have the first values alone.
+  const bool has_source = !model_.ProgramUpdates() || consensus.finished == Step() ||
+                          consensus.recovery_donor.has_value();
+  // The member that answers for a part now has to fetch it, if members update it.
+  return (!consensus.all_equal && has_source) || model_.MembersUpdate(bucket);
+}
+
 absl::Status GenerationChange::Adopt(absl::Time now, Step agreed, Outbox& outbox) {
   const auto& pipelines = model_.pipelines();
   model_.BeginGeneration(std::vector<Step>(pipelines.size(), agreed), std::nullopt);
@@ -155,6 +165,8 @@ absl::Status GenerationChange::Adopt(absl::Time now, Step agreed, Outbox& outbox
     COVEY_ASSIGN_OR_RETURN(auto update, model_.MakeUpdateOf(b));
     pipelines[b]->Adopt(model_.layout().buckets()[b], std::move(update), agreed);
   }
+  // The values are the program's, and nobody is new.
+  if (model_.ProgramUpdates() && agreed > Step()) return absl::OkStatus();
   // One bucket's pull may be over at once: nothing begins before all buckets have pulled.
   const absl::Time deadline = now + model_.definition().patience;
   for (const auto& pipeline : pipelines) pipeline->PullForNewGeneration(now, deadline, outbox);
@@ -168,6 +180,14 @@ absl::Status GenerationChange::Rejoin(absl::Time now, const NextGeneration& next
   model_.BeginGeneration(finished, model_.NormOf(finished));
   for (size_t b = 0; b < pipelines.size(); ++b) {
     const BucketConsensus& consensus = next.consensus[b];
+    if (model_.ProgramUpdates() && pipelines[b]->finished() < consensus.finished &&
+        !consensus.recovery_donor) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          pipelines[b]->name(), ": no member of group ", group_.id().value(),
+          " has the mean gradient of step ", consensus.finished.value(),
+          " any more, which others have finished; start the run again, from a checkpoint if there ",
+          "is one"));
+    }
     COVEY_ASSIGN_OR_RETURN(auto update, model_.MakeUpdateOf(b));
     pipelines[b]->Rejoin(
         now,
@@ -177,8 +197,7 @@ absl::Status GenerationChange::Rejoin(absl::Time now, const NextGeneration& next
          .moved = next.moved,
          .program_at = next.from,
          .agreed = next.to,
-         // The member that answers for a part now has to fetch it, if members update it.
-         .pull = !consensus.all_equal || model_.MembersUpdate(b),
+         .pull = HasToPull(b, consensus),
          .owed_pulls = consensus.pulls - std::min(consensus.pulls, pipelines[b]->pulls()),
          .recovery_donor = consensus.recovery_donor,
          .deadline = now + model_.definition().patience},

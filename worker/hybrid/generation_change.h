@@ -50,6 +50,11 @@ namespace covey::worker {
 // rounds of LOCAL tables in its old group. If all members are moved or new, the rounds of the new
 // group start at the values of the servers. With kDistributed the group fails.
 //
+// With kProgram no server has the values. A step that any member has finished is over for all,
+// because its program may have used the mean gradient: one that has it broadcasts it. A member that
+// lacks it counts the step as unfinished until it has it. So the step is done again when all
+// members that had the mean are dead. A group that has finished a step takes in no new member.
+//
 // kChanging is not a state of this class: the group has left the round that the buckets belong to,
 // or has not met since, and only the group knows that (Communicator::IsIn).
 //
@@ -120,6 +125,8 @@ class GenerationChange {
   // The buckets belong to another group than the one that meets or is ready.
   bool HasMoved() const { return round_.group != group_.id(); }
   bool MembersUpdateAll() const;
+  // All members pull the bucket before it goes on.
+  bool HasToPull(size_t bucket, const BucketConsensus& consensus) const;
   absl::Status Adopt(absl::Time now, Step agreed, Outbox& outbox);
   absl::Status Rejoin(absl::Time now, const NextGeneration& next, Outbox& outbox);
 

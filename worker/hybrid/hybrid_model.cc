@@ -35,16 +35,18 @@ absl::Status HybridModel::Set(Definition definition, std::shared_ptr<const Clust
     BucketConsensus consensus{.finished = step};
     if (joins) consensus = ConsensusOn(number);
     finished.push_back(consensus.finished);
-    BucketPipeline::Config config{.bucket = bucket,
-                                  .number = static_cast<uint32_t>(number),
-                                  .name = NameOf(bucket, plan_),
-                                  .gradient = table.gradient,
-                                  .lag = definition_.options.lag,
-                                  .clip = clip_,
-                                  .memory = MakeRoundMemory(bucket, plan_.plans),
-                                  .recovery_donor = consensus.recovery_donor,
-                                  .step = consensus.finished,
-                                  .pulls = pulls};
+    BucketPipeline::Config config{
+        .bucket = bucket,
+        .number = static_cast<uint32_t>(number),
+        .name = NameOf(bucket, plan_),
+        .gradient = table.gradient,
+        .lag = definition_.options.lag,
+        .clip = clip_,
+        .memory = MakeRoundMemory(bucket, plan_.plans),
+        .mean = ProgramUpdates() ? std::optional(MeanMemory()) : std::nullopt,
+        .recovery_donor = consensus.recovery_donor,
+        .step = consensus.finished,
+        .pulls = pulls};
     COVEY_ASSIGN_OR_RETURN(config.update, MakeUpdateOf(number));
     pipelines_.push_back(
         std::make_shared<BucketPipeline>(group_, link_, std::move(config), environment));
@@ -112,6 +114,8 @@ MemberProgress HybridModel::Progress() const {
     bucket.waits_for_pull = pipeline->pulling();
     const RoundMemory* rounds = pipeline->rounds();
     if (rounds != nullptr && !rounds->empty()) bucket.learned = rounds->learned();
+    const MeanMemory* mean = pipeline->mean();
+    if (mean != nullptr && mean->step() > Step()) bucket.learned = mean->step();
   }
   return progress;
 }

@@ -54,6 +54,10 @@ class HybridModel {
   const ModelLayout& layout() const { return *plan_.layout; }
   // The members run an optimizer on their parts of the bucket.
   bool MembersUpdate(size_t bucket) const;
+  // The program runs an optimizer, on the group's mean gradients.
+  bool ProgramUpdates() const {
+    return definition_.options.synchronization == Synchronization::kProgram;
+  }
   bool empty() const { return pipelines_.empty(); }
   // By bucket.
   const std::vector<std::shared_ptr<BucketPipeline>>& pipelines() const { return pipelines_; }

@@ -14,6 +14,13 @@ namespace covey::worker {
 absl::Status HybridStepEngine::SetTables(std::span<const TableId> tables,
                                          const HybridOptions& options, absl::Duration patience) {
   COVEY_CHECK(group_.ready() && options.lag <= 1);
+  const bool is_program = options.synchronization == Synchronization::kProgram;
+  if (is_program && model_.empty() && group_.agreed_step() > 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "group ", group_.id().value(), " is running and has finished step ", group_.agreed_step(),
+        "; the parameters are in the other members' programs, so no member can join it; close ",
+        "this worker, and start the run again with all members"));
+  }
   // A worker that joins a running group goes on with the group's steps.
   const Step own = model_.empty() ? Step() : step_;
   step_ = std::max(own, Step(group_.agreed_step()));
@@ -132,7 +139,9 @@ void HybridStepEngine::SetView(absl::Time now, std::shared_ptr<const ClusterView
 
 LatenessRule HybridStepEngine::Rule() const {
   const proto::Group* group = view_->FindGroup(group_.id());
-  if (program_has_ended_ || group == nullptr || group->generation() != group_.generation()) {
+  // A program that updates by itself needs the mean of each step, so it is waited for.
+  if (program_has_ended_ || model_.ProgramUpdates() || group == nullptr ||
+      group->generation() != group_.generation()) {
     return {};
   }
   return {.minimum_members = group->minimum_members(),

@@ -35,6 +35,9 @@ struct TensorRequest {
   // If it is not null, written before `done` is called for a submission: the group's number of the
   // step that it was for.
   Step* step = nullptr;
+  // If it is not null and the program updates, written before `done` is called with a mean
+  // gradient: the examples of all members behind it. 0: there were none, and the mean is zero.
+  uint64_t* mean_samples = nullptr;
   // Called once, always. The call may run inside the one that starts the request.
   std::function<void(absl::Time, const absl::Status&, Outbox&)> done;
 };

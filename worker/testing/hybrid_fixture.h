@@ -341,6 +341,7 @@ class Fleet {
             .rate_factor = rate_factors[tensor],
             .deadline = ring.now() + kPatience,
             .step = &steps[{rank, tensor}],
+            .mean_samples = &mean_samples[{rank, tensor}],
             .done = [this](absl::Time, const absl::Status& status, Outbox&) {
               outcomes.push_back(status);
             }};
@@ -430,7 +431,8 @@ class Fleet {
   std::vector<std::unique_ptr<HybridStepEngine>> hybrids;
   std::map<std::pair<uint32_t, size_t>, std::vector<float>> gradients;  // by member and tensor
   std::map<std::pair<uint32_t, size_t>, std::vector<float>> values;
-  std::map<std::pair<uint32_t, size_t>, covey::Step> steps;  // that submissions were for
+  std::map<std::pair<uint32_t, size_t>, covey::Step> steps;      // that submissions were for
+  std::map<std::pair<uint32_t, size_t>, uint64_t> mean_samples;  // by member and tensor
   std::vector<absl::Status> outcomes;
   std::vector<double> rate_factors;  // by tensor, of all members
 

@@ -8,6 +8,7 @@
 #include "common/contract/contract.h"
 #include "common/table/definition.h"
 #include "worker/update/member_update.h"
+#include "worker/update/program_update.h"
 #include "worker/update/server_update.h"
 
 namespace covey::worker {
@@ -26,14 +27,20 @@ absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, const proto::Clus
   TablePlan plan;
   plan.gradient.format = definition.gradient_format;
   plan.gradient.error_feedback = FeedsBack(options.error_feedback, definition.gradient_format);
-  const bool distributed = options.synchronization == Synchronization::kDistributed;
-  if (distributed && (contract.kind != Contract::Kind::kBsp || groups != 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "table '", definition.name,
-        "': distributed synchronization is for one group and contract bsp; this is contract ",
-        ContractName(contract), " with ", groups, " groups. Use centralized synchronization"));
+  const Synchronization mode = options.synchronization;
+  if (mode != Synchronization::kCentralized &&
+      (contract.kind != Contract::Kind::kBsp || groups != 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", definition.name, "': ",
+                     mode == Synchronization::kProgram ? "updates by the program are"
+                                                       : "distributed synchronization is",
+                     " for one group and contract bsp; this is contract ", ContractName(contract),
+                     " with ", groups, " groups. Use centralized synchronization"));
   }
-  if (distributed) {
+  if (mode == Synchronization::kProgram) {
+    plan.program_mean = {.refuses_non_finite = definition.refuses_non_finite};
+  }
+  if (mode == Synchronization::kDistributed) {
     plan.member_optimizer = {.optimizer = definition.optimizer,
                              .learning_rate = definition.learning_rate,
                              .refuses_non_finite = definition.refuses_non_finite};
@@ -45,7 +52,8 @@ absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, const proto::Clus
                              .refuses_non_finite = definition.refuses_non_finite};
   }
   // Snapshots lack what members hold where these update the values.
-  if (!plan.member_optimizer) plan.gradient.flush_steps = view.feedback_flush_steps();
+  const bool servers_update = !plan.member_optimizer && !plan.program_mean;
+  if (servers_update) plan.gradient.flush_steps = view.feedback_flush_steps();
   return plan;
 }
 
@@ -122,6 +130,14 @@ absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket, con
   std::vector<PartShards> shards = ShardsOf(bucket, group.rank(), model.tables);
   // All tables of a bucket are of one kind.
   const TablePlan& plan = plans[bucket.position()];
+  if (plan.program_mean) {
+    std::vector<bool> refuses_non_finite;
+    for (const ShardRun& run : bucket.runs[group.rank()]) {
+      refuses_non_finite.push_back(plans[run.tensor].program_mean->refuses_non_finite);
+    }
+    return std::make_unique<ProgramUpdate>(link, group, std::move(shards),
+                                           std::move(refuses_non_finite));
+  }
   if (!plan.member_optimizer) {
     return std::make_unique<ServerUpdate>(link, std::move(shards), plan.gradient);
   }

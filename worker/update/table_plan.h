@@ -32,6 +32,11 @@ struct TablePlan {
   std::optional<MemberShards::Config> member_optimizer;
   // Set if the table is LOCAL.
   std::optional<LocalRounds> rounds;
+  // Set if the program updates (Synchronization::kProgram).
+  struct ProgramMean {
+    bool refuses_non_finite = true;
+  };
+  std::optional<ProgramMean> program_mean;
 
   FusionKind kind() const {
     return {.format = gradient.format,

@@ -55,6 +55,19 @@ TEST(TablePlanTest, CentralizedTablesNeedNoOptimizerHere) {
   EXPECT_FALSE((*plans)[0].rounds.has_value());
 }
 
+TEST(TablePlanTest, UpdatesByTheProgramAreForOneGroupUnderBsp) {
+  const HybridOptions options{.synchronization = Synchronization::kProgram};
+  const auto plans = Plan({TableWith(proto::Contract::BSP)}, 1, options);
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  EXPECT_TRUE((*plans)[0].program_mean->refuses_non_finite);
+  EXPECT_FALSE((*plans)[0].member_optimizer.has_value());
+  for (const auto& refused : {Plan({TableWith(proto::Contract::BSP)}, 2, options),
+                              Plan({TableWith(proto::Contract::ASYNC)}, 1, options)}) {
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(refused.status().message(), HasSubstr("'weights': updates by the program are"));
+  }
+}
+
 TEST(TablePlanTest, DistributedIsForOneGroupUnderBsp) {
   const HybridOptions options{.synchronization = Synchronization::kDistributed};
   const auto plans = Plan({TableWith(proto::Contract::BSP)}, 1, options);
