@@ -411,7 +411,9 @@ COVEY_API covey_code covey_group_refresh(covey_worker* worker, covey_error* erro
 
 typedef struct covey_step covey_step;
 
-enum { COVEY_UPDATE_ON_SERVERS = 0, COVEY_UPDATE_ON_MEMBERS = 1 };
+/* BY_PROGRAM: the values of a step are the group's mean gradient, weighted by samples, and the program
+ * updates its own parameters with it (worker/hybrid_options.h, Synchronization::kProgram). */
+enum { COVEY_UPDATE_ON_SERVERS = 0, COVEY_UPDATE_ON_MEMBERS = 1, COVEY_UPDATE_BY_PROGRAM = 2 };
 enum { COVEY_FEEDBACK_NEVER = 0, COVEY_FEEDBACK_INT8 = 1, COVEY_FEEDBACK_ALWAYS = 2 };
 
 typedef struct covey_step_options {
@@ -470,9 +472,15 @@ COVEY_API covey_code covey_step_wait(covey_step* step, size_t tensor, double sec
                                      covey_error* error);
 /* 1 while the tensor was submitted and its new values are not there yet; else 0. */
 COVEY_API int32_t covey_step_in_flight(covey_step* step, size_t tensor);
+/* COVEY_UPDATE_BY_PROGRAM: the examples of all members behind the mean gradient that the tensor got
+ * last; call it after covey_step_wait. 0: there were none, the mean is zero, and the program should
+ * update nothing. */
+COVEY_API covey_code covey_step_mean_samples(covey_step* step, size_t tensor, uint64_t* samples,
+                                             covey_error* error);
 /* Waits for all tensors. */
 COVEY_API covey_code covey_step_finish(covey_step* step, covey_error* error);
-/* Gets the newest values of all tensors. All members call it, between steps. */
+/* Gets the newest values of all tensors. All members call it, between steps. INVALID_ARGUMENT: with
+ * COVEY_UPDATE_BY_PROGRAM. */
 COVEY_API covey_code covey_step_refresh(covey_step* step, covey_error* error);
 /* The step that began last, as counted by the group. */
 COVEY_API covey_code covey_step_number(covey_step* step, uint64_t* number, covey_error* error);

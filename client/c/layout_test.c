@@ -97,7 +97,7 @@ _Static_assert(COVEY_ELEMENT_FLOAT32 == 0 && COVEY_ELEMENT_FLOAT64 == 1 &&
 _Static_assert(COVEY_SUM == 0 && COVEY_PRODUCT == 1 && COVEY_MIN == 2 && COVEY_MAX == 3,
                "an operation has changed");
 _Static_assert(COVEY_UPDATE_ON_SERVERS == 0 && COVEY_UPDATE_ON_MEMBERS == 1 &&
-                   COVEY_FEEDBACK_NEVER == 0 && COVEY_FEEDBACK_INT8 == 1 &&
+                   COVEY_UPDATE_BY_PROGRAM == 2 && COVEY_FEEDBACK_NEVER == 0 && COVEY_FEEDBACK_INT8 == 1 &&
                    COVEY_FEEDBACK_ALWAYS == 2,
                "a choice of covey_step_options has changed");
 _Static_assert(COVEY_PASS_GO_ON == 0 && COVEY_PASS_MEET == 1,

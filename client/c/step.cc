@@ -34,10 +34,14 @@ absl::StatusOr<worker::HybridOptions> HybridOptionsOf(const covey_step_options* 
     case COVEY_UPDATE_ON_MEMBERS:
       hybrid.synchronization = worker::Synchronization::kDistributed;
       break;
+    case COVEY_UPDATE_BY_PROGRAM:
+      hybrid.synchronization = worker::Synchronization::kProgram;
+      break;
     default:
       return absl::InvalidArgumentError(
           absl::StrCat("covey_step_options.update is ", options.update,
-                       "; use COVEY_UPDATE_ON_SERVERS or COVEY_UPDATE_ON_MEMBERS"));
+                       "; use COVEY_UPDATE_ON_SERVERS, COVEY_UPDATE_ON_MEMBERS or "
+                       "COVEY_UPDATE_BY_PROGRAM"));
   }
   switch (options.error_feedback) {
     case COVEY_FEEDBACK_NEVER:
@@ -149,6 +153,15 @@ int32_t covey_step_in_flight(covey_step* step, size_t tensor) {
     return absl::OkStatus();
   });
   return in_flight;
+}
+
+covey_code covey_step_mean_samples(covey_step* step, size_t tensor, uint64_t* samples,
+                                   covey_error* error) {
+  return GuardPart(step, "step", error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(samples, "samples"));
+    *samples = step->step->mean_samples(tensor);
+    return absl::OkStatus();
+  });
 }
 
 covey_code covey_step_finish(covey_step* step, covey_error* error) {

@@ -589,6 +589,16 @@ PyObject* StepNumber(PyObject*, Given given, Py_ssize_t count) {
                  [&] { return PyLong_FromUnsignedLongLong(number); });
 }
 
+PyObject* StepMeanSamples(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  auto* const step = in.Take<covey_step>();
+  const uint64_t tensor = in.Count();
+  uint64_t samples = 0;
+  return in.Call(
+      [&](covey_error* error) { return covey_step_mean_samples(step, tensor, &samples, error); },
+      [&] { return PyLong_FromUnsignedLongLong(samples); });
+}
+
 PyObject* StepGradientNorm(PyObject*, Given given, Py_ssize_t count) {
   Arguments in(given, count, 1);
   auto* const step = in.Take<covey_step>();
@@ -754,6 +764,7 @@ PyMethodDef methods[] = {
     Method("step_finish", &StepFinish),
     Method("step_refresh", &StepRefresh),
     Method("step_number", &StepNumber),
+    Method("step_mean_samples", &StepMeanSamples),
     Method("step_gradient_norm", &StepGradientNorm),
     Method("step_samples_for", &StepSamplesFor),
     Method("step_report", &StepReport),

@@ -6,6 +6,7 @@ import datetime
 import json
 import logging
 import os
+import signal
 import sys
 import weakref
 
@@ -281,8 +282,17 @@ def mistakes():
         def with_torch(factory):
             return lambda: make(_model(), worker, factory, prefix="refused", samples_per_step=1)
 
-        said["adadelta"] = _refusal(with_torch(torch.optim.Adadelta))
-        said["amsgrad"] = _refusal(with_torch(lambda p: torch.optim.Adam(p, amsgrad=True)))
+        def on_servers(factory):
+            return lambda: make(_model(), worker, factory, prefix="refused", samples_per_step=1,
+                                update="servers")
+
+        said["adadelta"] = _refusal(on_servers(torch.optim.Adadelta))
+        said["amsgrad"] = _refusal(on_servers(lambda p: torch.optim.Adam(p, amsgrad=True)))
+        said["lbfgs"] = _refusal(with_torch(torch.optim.LBFGS))
+        said["contract of a program"] = _refusal(
+            lambda: make(_model(), worker, contract="async", update="program"))
+        said["schedule of a program"] = _refusal(
+            lambda: make(_model(), worker, schedule=covey.cosine(100), update="program"))
         model = _model()
         said["names"] = _refusal(lambda: covey.torch.DistributedOptimizer(
             torch.optim.SGD(model.parameters(), lr=0.1), [], worker=worker))
@@ -516,6 +526,72 @@ def backend_in_int8():
     return backend()
 
 
+def own_state():
+    """A plain optimizer's state, saved and loaded while each member makes the updates itself."""
+    with covey.join() as worker:
+        model = _model(seed=worker.rank)
+        optimizer = _optimizer(model, worker, torch.optim.RMSprop)
+        inputs, targets = _examples()
+        mine = slice(worker.group.rank, None, worker.group.size)
+        optimizer.samples = len(inputs[mine])
+        for _ in range(5):
+            _train(model, optimizer, (inputs[mine], targets[mine]))
+        weights = copy.deepcopy(model.state_dict())
+        state = copy.deepcopy(optimizer.state_dict())
+        ends = []
+        for _ in range(2):
+            for _ in range(5):
+                _train(model, optimizer, (inputs[mine], targets[mine]))
+            ends.append(_weights(model))
+            model.load_state_dict(weights)
+            optimizer.load_state_dict(state)
+        # Also after it was loaded, the rate is that of the program.
+        optimizer.param_groups[0]["lr"] = 0.0
+        _train(model, optimizer, (inputs[mine], targets[mine]))
+        stays = _equal_weights(model, weights)
+        plain = torch.optim.RMSprop(_model().parameters())
+        plain.load_state_dict(state)
+        # No member has examples: nothing changes.
+        optimizer.param_groups[0]["lr"] = 0.1
+        optimizer.samples = 0
+        steps = int(optimizer.state_dict()["state"][0]["step"])
+        _train(model, optimizer, (inputs[mine], targets[mine]))
+        rests = (_equal_weights(model, weights)
+                 and steps == int(optimizer.state_dict()["state"][0]["step"]))
+        optimizer.close()
+        return {"ends": ends, "stays": stays, "kept": sorted(state["state"][0]), "rests": rests}
+
+
+def _weights(model):
+    return [value for one in model.parameters() for value in one.detach().reshape(-1).tolist()]
+
+
+def _equal_weights(model, weights):
+    return all(torch.equal(one, weights[name]) for name, one in model.state_dict().items())
+
+
+def killed():
+    """A member dies in backward(), when some of its gradients have left; the others go on."""
+    with covey.join() as worker:
+        model = _model(seed=worker.rank)
+        optimizer = _optimizer(model, worker,
+                               lambda parameters: torch.optim.Adadelta(parameters, lr=10))
+        inputs, targets = _examples()
+        losses = []
+        for step in range(30):
+            mine = slice(worker.rank, None, worker.size)
+            optimizer.samples = len(inputs[mine])
+            if step == 10 and worker.rank == 1:
+                # The last layer's gradients have left, and the first one's come next.
+                model[1].register_forward_hook(lambda _, given, result: result.register_hook(
+                    lambda _: os.kill(os.getpid(), signal.SIGKILL)))
+            _train(model, optimizer, (inputs[mine], targets[mine]))
+            with torch.no_grad():
+                losses.append(torch.nn.functional.mse_loss(model(inputs), targets).item())
+        optimizer.close()
+        return {"losses": losses, "weights": _weights(model)}
+
+
 def parallel(hooked):
     """DistributedDataParallel with the backend, or with gloo and the hook."""
     if hooked:
@@ -553,6 +629,16 @@ PROGRAMS = {
     "adam": lambda: like_one_process(lambda parameters: torch.optim.Adam(parameters, lr=0.01)),
     "adamw": lambda: like_one_process(_adamw),
     "clipped": lambda: like_one_process(_sgd, max_norm=0.5),
+    "adadelta": lambda: like_one_process(
+        lambda parameters: torch.optim.Adadelta(parameters, lr=10)),
+    "rmsprop": lambda: like_one_process(
+        lambda parameters: torch.optim.RMSprop(parameters, lr=0.01),
+        lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 7, 0.5)),
+    "rmsprop_clipped": lambda: like_one_process(
+        lambda parameters: torch.optim.RMSprop(parameters, lr=0.01, momentum=0.5), max_norm=0.5),
+    "amsgrad": lambda: like_one_process(
+        lambda parameters: torch.optim.Adam(parameters, lr=0.03, amsgrad=True)),
+    "own_state": own_state, "killed": killed,
     "warmup": lambda: like_one_process(_adamw_of_two_groups, _warmup),
     "steps": lambda: like_one_process(
         _sgd, lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 7, 0.5)),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """covey.torch: the optimizer, the loader, the hook and the backend, in `covey run`."""
 
+import json
+import os
 import pathlib
 
 from tests import report
@@ -43,6 +45,36 @@ class TorchTest(worker_programs.WorkerProgramsTest):
             self.assertLess(5, sum(norm > 0.5 for norm in result["norms"]))
             for norm, expected in zip(result["norms"], result["expected_norms"]):
                 self.assertAlmostEqual(norm, expected, delta=1e-3 * expected + 1e-6)
+
+    def test_optimizers_that_servers_do_not_have_are_like_in_one_process(self):
+        for kind in ("adadelta", "rmsprop", "amsgrad"):
+            self.check_like_one_process(kind)
+        for result in self.check_like_one_process("rmsprop_clipped"):
+            self.assertLess(5, sum(norm > 0.5 for norm in result["norms"]))
+            for norm, expected in zip(result["norms"], result["expected_norms"]):
+                self.assertAlmostEqual(norm, expected, delta=1e-3 * expected + 1e-6)
+
+    def test_members_whose_programs_update_save_and_load_the_plain_state(self):
+        results = self.results(1, 2, "own_state")
+        for result in results:
+            self.assertEqual(results[0]["ends"][0], result["ends"][0])
+            self.assertEqual(result["ends"][0], result["ends"][1])
+            self.assertEqual(["square_avg", "step"], [key for key in result["kept"]
+                                                      if key in ("square_avg", "step")])
+            self.assertEqual((True, True), (result["stays"], result["rests"]))
+
+    def test_programs_that_update_go_on_without_a_member_that_dies(self):
+        run = self.start_run(1, 3, [interpreter.PYTHON, _PROGRAMS, "killed", 3,
+                                    os.path.join(self.folder, "killed")],
+                             ["--on-failure", "continue"])
+        self.assertEqual(0, run.exit_code(240), run)
+        results = [json.loads(line[line.index('{"rank"'):]) for line in run.lines("stdout")
+                   if '{"rank"' in line]
+        self.assertEqual(["0", "2"], sorted(result["rank"] for result in results), run)
+        self.assertEqual(results[0]["weights"], results[1]["weights"])
+        self.assertEqual(30, len(results[0]["losses"]))
+        self.assertEqual(results[0]["losses"], results[1]["losses"])
+        self.assertLess(results[0]["losses"][-1], results[0]["losses"][10])
 
     def test_schedulers_of_pytorch_are_like_in_one_process(self):
         self.check_like_one_process("warmup")
@@ -113,6 +145,8 @@ class TorchTest(worker_programs.WorkerProgramsTest):
                             ("zero_grad", "FailedPrecondition"),
                             ("twice", "arrived again"), ("rate", "before backward()"),
                             ("momentum", "cycle_momentum"), ("scaler", "overlap=False"),
+                            ("lbfgs", "LBFGS"), ("contract of a program", "one group"),
+                            ("schedule of a program", "scheduler of PyTorch"),
                             ("schedule of local", "scheduler of PyTorch"),
                             ("two schedules", "the one or the other")):
             self.assertIn(text, said[about], about)

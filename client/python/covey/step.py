@@ -12,7 +12,7 @@ from covey._waiting import interruptible
 from covey.definitions import TableSpec
 from covey.worker import Worker
 
-_UPDATE = {"servers": 0, "members": 1}
+_UPDATE = {"servers": 0, "members": 1, "program": 2}
 _FEEDBACK = {"never": 0, "int8": 1, "always": 2}
 
 
@@ -34,6 +34,16 @@ class Step:
                 step.wait(i)                                   # values[i] are the new ones
             step.report(loss)
 
+    With update="program" the values of a step are the group's mean gradient, weighted by samples, and
+    the program updates its own parameters with it, by any rule:
+
+        step.wait(i)
+        if step.mean_samples(i) > 0:
+            update(parameters[i], values[i])                   # the same on all members
+
+    A member that dies costs no step there either: all others get the same bits. A group that has
+    finished a step takes in no new member, because its parameters are in the programs.
+
     All members create it with the same tables in the same order. From submit until wait returns,
     gradient and values belong to the step. One call at a time, from any thread.
     """
@@ -47,8 +57,9 @@ class Step:
         Args:
             worker: from covey.join().
             tensors: definition of the table and float32 values of each.
-            update: "servers", or "members": no server is in the way; for one group under "bsp".
-            lag: 0, or 1: a step computes with the values of the step before last.
+            update: "servers"; "members": no server is in the way; or "program". The last two are
+                for one group and tables under "bsp".
+            lag: 0, or 1: a step computes with the values of the step before last; 0 with "program".
             error_feedback: for which wire formats rounding errors are kept: "never", "int8",
                 "always".
             rate_factors: of each tensor, as for set_rate_factor; None = 1 each.
@@ -112,8 +123,18 @@ class Step:
         _native.step_finish(self._native)
 
     def refresh(self) -> None:
-        """Gets the newest values of all tensors. All members call it, between steps."""
+        """Gets the newest values of all tensors. All members call it, between steps.
+
+        InvalidArgument: with update="program", whose newest values are the program's own.
+        """
         interruptible(_native.step_refresh, self._native)
+
+    def mean_samples(self, tensor: int) -> int:
+        """The examples of all members behind the mean gradient that the tensor got last.
+
+        With update="program", after wait. 0: there were none, and the mean is zero.
+        """
+        return _native.step_mean_samples(self._native, tensor)
 
     def samples_for(self, group_batch: int) -> int:
         """This member's examples of the next step, when the whole group's are `group_batch`."""

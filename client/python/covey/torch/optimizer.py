@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An optimizer that runs on the servers."""
+"""An optimizer whose updates the servers make, or the program with the group's gradient."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import logging
 from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
 from covey.client import Client, TableState, connect
-from covey.definitions import Optimizer, TableSpec, nesterov
+from covey.definitions import Optimizer, TableSpec, nesterov, sgd
 from covey.errors import FailedPrecondition, NotFound
 from covey.step import Step
 from covey.torch.gradients import on_accumulated, spent
@@ -21,6 +22,8 @@ from covey.worker import Worker
 
 _log = logging.getLogger("covey")
 _WRAPPERS = ("module.", "_orig_mod.")
+# Optimizers of this process whose updates the program makes: all members make the same ones.
+_programs = itertools.count(1)
 
 
 def _plain(name: str) -> str:
@@ -62,11 +65,18 @@ class _Slot:
 
 
 class DistributedOptimizer(torch.optim.Optimizer):
-    """Trains a model in groups, with the optimizer on the servers.
+    """Trains a model in groups, with any optimizer of PyTorch.
 
     It takes the place of the optimizer in a training script; see covey.torch. One table per
     parameter. The gradients of a step are averaged over the group's members, weighted by samples,
     and pushed to the servers; step() returns when the parameters have their new values.
+
+    Other optimizers (Adadelta, RMSprop, Lion, ...), and options that the servers do not know, run in
+    the program: update="program". Each member gets the mean of the group's gradients, and takes the
+    same step of the plain optimizer with it. This is for one group. What else differs: state_dict()
+    and load_state_dict() are the plain optimizer's own, each member saves and loads its own copy, and
+    any option may change while training. A member that dies costs no step there either, but no worker
+    can join once a step is over: making the optimizer then raises FailedPrecondition.
 
     Overlap: once a step has shown that nothing changes gradients between backward() and step(),
     each gradient leaves while backward() computes the next one. Its place is then taken by NaN, so
@@ -84,9 +94,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
     whose gradients are not finite is left out of the step, and its scaler backs off; the other
     members' gradients count.
 
-    Not supported, with an error that says so: optimizers and options that the servers do not know,
-    options beside the rate that change while training (OneCycleLR needs cycle_momentum=False),
-    sparse gradients, parameters that are not float32 on the CPU, deepcopy and pickle.
+    Not supported, with an error that says so: options beside the rate that change while the servers
+    update (OneCycleLR needs cycle_momentum=False), LBFGS, sparse gradients, parameters that are not
+    float32 on the CPU, deepcopy and pickle.
 
     A parameter without a gradient in a step counts as one with a gradient of zero. Not thread-safe.
     """
@@ -97,7 +107,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def __init__(self, optimizer: torch.optim.Optimizer,
                  named_parameters: Iterable[tuple[str, torch.nn.Parameter]], *, worker: Worker,
-                 contract: str = "buffered", prefix: str = "model", wire: str = "float32",
+                 update: str = "auto", contract: str | None = None, prefix: str = "model",
+                 wire: str = "float32",
                  schedule: dict[str, Any] | None = None, outer: Optimizer | None = None,
                  accumulate: int = 1, samples_per_step: int | None = None, lag: int = 0,
                  overlap: bool | str = "auto", replicas: int = 0,
@@ -106,12 +117,16 @@ class DistributedOptimizer(torch.optim.Optimizer):
         the member that comes first, and the others' models become equal to it.
 
         Args:
-            optimizer: SGD, Adagrad, Adam or AdamW; it names the parameters and options. Where it has
-                a state, which it has loaded, training goes on from that: from the state and the
-                model of the member that comes first.
+            optimizer: names the parameters and options. Where it has a state, which it has loaded,
+                training goes on from that: from the state and the model of the member that comes
+                first. With update="program" only the model is the first member's, so all members
+                load the same state.
             named_parameters: model.named_parameters(); all parameters of the optimizer.
             worker: from covey.join().
-            contract: how groups relate: "bsp", "ssp:2", "async", "buffered" or "local:16".
+            update: "servers", for SGD, Adagrad, Adam and AdamW; "program", for every optimizer;
+                "auto": the servers where they know the optimizer and its options.
+            contract: how groups relate: "bsp", "ssp:2", "async", "buffered" or "local:16". None =
+                "buffered"; with update="program" it is "bsp".
             prefix: tables are called prefix/name.
             wire: how gradients travel: "float32", "float16", "bfloat16" or "int8".
             schedule: of the learning rate, in samples: covey.cosine(...) and so on.
@@ -128,6 +143,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """
         if overlap not in ("auto", True, False):
             raise ValueError(f"overlap is {overlap!r}; use 'auto', True or False")
+        plain = self._plain_of(optimizer, update, contract, schedule)
+        contract = contract or ("buffered" if plain is None else "bsp")
         is_local = contract.startswith("local")
         if schedule and is_local:
             raise ValueError(f"contract is {contract!r}, whose members make the steps; change the "
@@ -148,14 +165,22 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._has_schedule = bool(schedule)
         self._fixed = [self._fixed_of(group) for group in self.param_groups]
         self._kind = type(optimizer)
+        self._plain = plain  # None: the servers update
+        if plain is not None:
+            self._share(plain)
+            # Values of an earlier run, or of an optimizer before this one, are not this one's.
+            prefix = f"{prefix}@{worker.group.id}.{next(_programs)}"
         self._is_local = is_local
         self._prefix = prefix
         self._slots: list[_Slot] = []
         self._specs: list[TableSpec] = []
-        self._options: dict[str, Any] = {"lag": lag, "max_gradient_norm": max_norm}
+        self._options: dict[str, Any] = {"lag": lag, "max_gradient_norm": max_norm,
+                                         "update": "servers" if plain is None else "program"}
         for group in self.param_groups:
             # A rate that the program may change travels with each gradient, as the factor of 1.
-            server_side = translate(optimizer, group if schedule else {**group, "lr": 1.0})
+            # A program's table keeps its first values, and no state.
+            server_side = (sgd(1.0) if plain is not None else
+                           translate(optimizer, group if schedule else {**group, "lr": 1.0}))
             for parameter in group["params"]:
                 if not parameter.requires_grad:
                     continue
@@ -170,7 +195,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 self._specs.append(spec)
         if len({slot.name for slot in self._slots}) < len(self._slots):
             raise ValueError("two parameters have one name; pass model.named_parameters()")
-        self._open(self._states_in(optimizer.state_dict()) if optimizer.state else {})
+        self._open(self._states_in(optimizer.state_dict())
+                   if optimizer.state and plain is None else {})
         for slot in self._slots:
             slot.hooks = on_accumulated(slot.parameter, functools.partial(self._arrived, slot))
 
@@ -180,9 +206,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
             with connect(**self.worker._client_settings) as client:
                 client.initialize((client.create_table(spec), states.get(slot.index, slot.values))
                                   for spec, slot in zip(self._specs, self._slots))
-        for slot in self._slots:
-            slot.rate = float(slot.group["lr"])
-        factors = [1.0 if self._has_schedule else slot.rate for slot in self._slots]
+        factors: list[float] | None = None
+        if self._plain is None:
+            for slot in self._slots:
+                slot.rate = float(slot.group["lr"])
+            factors = [1.0 if self._has_schedule else slot.rate for slot in self._slots]
         self._step = Step(self.worker, [(spec, slot.values) for spec, slot
                                         in zip(self._specs, self._slots)],
                           rate_factors=factors, **self._options)
@@ -210,7 +238,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        self._check_options()
+        if self._plain is None:
+            self._check_options()
         is_finite = self._unscale()
         self._begin(counts=is_finite)
         self._watch()
@@ -240,7 +269,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
         optimizer of the same kind loads it, and so does load_state_dict() here. Each part of a
         parameter is as of one update; while other groups train, parts may differ by some updates.
         Beside the plain optimizer's entries it has "samples", the training examples so far.
+
+        With update="program" it is that of the plain optimizer, which each member has.
         """
+        if self._plain is not None:
+            return self._plain.state_dict()
         if self._is_local:
             raise FailedPrecondition("under 'local', members keep the state of the inner optimizer, "
                                      "each for its part; train with another contract to save it")
@@ -276,6 +309,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         A plain optimizer that has loaded its state before it was passed to this class has the same
         effect, and waits for no other member.
 
+        With update="program" the plain optimizer loads it, between any two steps: all members load the
+        same one, and no member waits for another.
+
         Raises:
             ValueError: a parameter's shape, the optimizer, or an option beside the rate differs;
                 samples are missing; or a number is not finite. Nothing has changed then.
@@ -283,6 +319,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 keep their state.
             DeadlineExceeded: a member has not called it; start the job again.
         """
+        if self._plain is not None:
+            if self._begun:
+                raise FailedPrecondition("a step is under way; call step() before load_state_dict()")
+            self._plain.load_state_dict(state_dict)
+            self._share(self._plain)
+            return
         if self._is_local:
             raise FailedPrecondition("under 'local', members keep the state of the inner optimizer, "
                                      "each for its part; load it with another contract")
@@ -320,8 +362,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         raise TypeError("a DistributedOptimizer cannot be copied; make one per worker")
 
     def __reduce__(self) -> Any:
-        raise TypeError("a DistributedOptimizer cannot be pickled; its state is on the servers, and "
-                        "`covey snapshot` keeps it")
+        raise TypeError("a DistributedOptimizer cannot be pickled; save its state_dict()")
 
     # --- More ---
 
@@ -335,7 +376,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._syncs = before
 
     def refresh(self) -> None:
-        """Gets the newest values. All members of the group call it, between steps."""
+        """Gets the newest values. All members of the group call it, between steps.
+
+        InvalidArgument: with update="program", where each member has them.
+        """
         self._step.refresh()
         self._land()
 
@@ -399,6 +443,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
                              "set optimizer.samples before backward(), or use ElasticLoader")
         self._step.begin(self.samples if counts else 0)
         self._begun = True
+        if self._plain is not None:
+            return
         for slot in self._slots:
             rate = float(slot.group["lr"])
             if rate != slot.rate and not self._has_schedule:
@@ -423,7 +469,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 self._submit(slot)
         for slot in self._slots:
             self._step.wait(slot.index)
-        self._land()
+        if self._plain is None:
+            self._land()
+        else:
+            self._take_step(self._plain)
 
     def _unscale(self) -> bool:
         """What torch.amp.GradScaler leaves to the optimizer; whether the gradients are finite."""
@@ -461,6 +510,23 @@ class DistributedOptimizer(torch.optim.Optimizer):
         with torch.no_grad():
             for slot in self._slots:
                 slot.parameter.copy_(slot.values)
+
+    def _take_step(self, plain: torch.optim.Optimizer) -> None:
+        """The plain optimizer's step with the group's gradients; those of no examples are none."""
+        counts = False
+        for slot in self._slots:
+            has_mean = self._step.mean_samples(slot.index) > 0
+            slot.parameter.grad = slot.values if has_mean else None
+            counts |= has_mean
+        if counts:
+            plain.step()
+        for slot in self._slots:
+            slot.parameter.grad = None
+
+    def _share(self, plain: torch.optim.Optimizer) -> None:
+        """Groups and state are the plain optimizer's: schedulers and programs change both at once."""
+        self.param_groups = plain.param_groups
+        self.state = plain.state
 
     def _forget(self) -> None:
         self._begun = False
@@ -523,6 +589,35 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise ValueError('schedule= counts examples, and the state does not say how many: load it '
                              'by load_state_dict(), with state_dict["samples"] = examples so far')
         return states
+
+    @staticmethod
+    def _plain_of(optimizer: torch.optim.Optimizer, update: str, contract: str | None,
+                  schedule: dict[str, Any] | None) -> torch.optim.Optimizer | None:
+        """The optimizer, where the program is to run it; None: the servers do."""
+        if update not in ("auto", "servers", "program"):
+            raise ValueError(f"update is {update!r}; use 'auto', 'servers' or 'program'")
+        if isinstance(optimizer, torch.optim.LBFGS):
+            raise ValueError("LBFGS computes its loss several times in a step, which a group cannot; "
+                             "use another optimizer")
+        if update == "auto":
+            if schedule or contract not in (None, "bsp"):
+                return None
+            try:
+                for group in optimizer.param_groups:
+                    translate(optimizer, {**group, "lr": 1.0})
+                return None
+            except ValueError as reason:
+                _log.info("each member takes the optimizer's steps itself (update='program'): %s",
+                          reason)
+        if update == "servers":
+            return None
+        if contract not in (None, "bsp"):
+            raise ValueError(f"contract is {contract!r}, and update='program' is for one group, under "
+                             "'bsp'")
+        if schedule:
+            raise ValueError("schedule= is of optimizers on the servers; with update='program' use a "
+                             "scheduler of PyTorch")
+        return optimizer
 
     @staticmethod
     def _fixed_of(group: dict[str, Any]) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def translate(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> defini
     if kind not in _KNOWN:
         known = ", ".join(known.__name__ for known in _KNOWN)
         raise ValueError(f"{kind.__name__} does not run on the servers; use one of {known}, or "
-                         "keep your optimizer and reduce gradients with covey.torch.ddp_hook")
+                         "update='program' under contract 'bsp', which takes every optimizer")
     if group.get("maximize"):
         _refuse(kind.__name__, "maximize", True)
     return _KNOWN[kind](group)
