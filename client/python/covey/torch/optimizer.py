@@ -169,7 +169,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if plain is not None:
             self._share(plain)
             # Values of an earlier run, or of an optimizer before this one, are not this one's.
-            prefix = f"{prefix}@{worker.group.id}.{next(_programs)}"
+            prefix = f"{prefix}-{worker.group.id}.{next(_programs)}"
         self._is_local = is_local
         self._prefix = prefix
         self._slots: list[_Slot] = []
