@@ -18,6 +18,7 @@ BucketConsensus AgreeOnBucket(std::span<const MemberProgress> members, size_t bu
     const BucketProgress& member = members[rank].buckets[bucket];
     consensus.finished = std::max(consensus.finished, member.finished);
     consensus.pulls = std::max(consensus.pulls, member.pulls);
+    consensus.pull_open = consensus.pull_open || member.waits_for_pull;
     if (first == nullptr) first = &member;
     if (member.waits_for_pull || member.finished != first->finished ||
         member.pulls != first->pulls) {

@@ -19,6 +19,8 @@ struct BucketConsensus {
   Step finished;
   // The most pulls that any member has begun.
   uint64_t pulls = 0;
+  // Some member has begun a pull that is not over.
+  bool pull_open = false;
   // All members have finished the same step and pulls, no pull is open, and no member is new. If
   // not, all members pull.
   bool all_equal = true;

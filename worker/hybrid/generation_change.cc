@@ -151,9 +151,10 @@ absl::Status GenerationChange::GoOn(absl::Time now, std::shared_ptr<const Cluste
 
 bool GenerationChange::HasToPull(size_t bucket, const BucketConsensus& consensus) const {
   if (model_.ProgramUpdates() && Planted(PlantedBug::kMeanNotGiven)) return false;
-  // Where the program updates, the servers have the first values alone.
+  // Where the program updates, the servers have the first values alone: for members that are new
+  // before the first step, or were reading them.
   const bool has_source = !model_.ProgramUpdates() || consensus.finished == Step() ||
-                          consensus.recovery_donor.has_value();
+                          consensus.pull_open || consensus.recovery_donor.has_value();
   // The member that answers for a part now has to fetch it, if members update it.
   return (!consensus.all_equal && has_source) || model_.MembersUpdate(bucket);
 }
