@@ -53,6 +53,7 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kTakeValuesOfAnyNode, kInitialize},
       {PlantedBug::kKeepEarlierState, kInitialize},
       {PlantedBug::kNewMemberAhead, kWork},
+      {PlantedBug::kMeanNotGiven, kGroups},
   };
 }
 

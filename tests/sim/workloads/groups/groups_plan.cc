@@ -18,6 +18,7 @@ constexpr uint32_t kShardsMax = 3;
 constexpr uint32_t kLateWorkersMax = 3;
 // Includes late workers, and those that return.
 constexpr uint32_t kElasticPositions = 10;
+constexpr uint64_t kByProgramStream = 7;
 
 Contract DrawContract(Random& random, uint32_t groups) {
   switch (random.Below(4)) {
@@ -62,6 +63,20 @@ void DrawDrains(Random& random, GroupsPlan& plan) {
   }
 }
 
+// In a share of the runs of one group. From a stream of its own, so that all others are as before.
+void DrawByProgram(Random random, GroupsPlan& plan) {
+  if (plan.groups > 1 || plan.distributed() || plan.elastic || !random.Chance(0.6)) return;
+  plan.members = 2 + static_cast<uint32_t>(random.Below(kMembersMax - 1));
+  plan.hybrid.synchronization = worker::Synchronization::kProgram;
+  plan.hybrid.lag = 0;
+  for (GroupsPlan::Table& table : plan.tables) table.contract = {.kind = Contract::Kind::kBsp};
+}
+
+absl::string_view ModeOf(const GroupsPlan& plan) {
+  if (plan.by_program()) return "program";
+  return plan.distributed() ? "distributed" : "centralized";
+}
+
 }  // namespace
 
 uint32_t GroupsPlan::positions() const { return elastic ? kElasticPositions : groups; }
@@ -92,6 +107,7 @@ proto::TableSpec GroupsPlan::Spec(size_t table) const {
 
 GroupsPlan DrawGroupsPlan(Random random) {
   GroupsPlan plan;
+  const Random by_program = random.Split(kByProgramStream);
   plan.groups = 1 + static_cast<uint32_t>(random.Below(kGroupsMax));
   plan.members = 1 + static_cast<uint32_t>(random.Below(kMembersMax));
   const bool distributed = plan.groups == 1 && random.Chance(0.4);
@@ -120,6 +136,7 @@ GroupsPlan DrawGroupsPlan(Random random) {
   plan.away = random.Chance(0.3);
   // The others hear of it from heartbeats.
   if (plan.away) plan.patience += absl::Seconds(3);
+  DrawByProgram(by_program, plan);
   return plan;
 }
 
@@ -131,10 +148,9 @@ std::string Describe(const GroupsPlan& plan) {
   }
   return absl::StrCat(
       "groups=", plan.groups, " members=", plan.members, " tables:", tables,
-      " steps=", plan.ordinary_steps, " samples=", plan.samples,
-      " mode=", plan.distributed() ? "distributed" : "centralized", " lag=", plan.hybrid.lag,
-      " fused=", plan.hybrid.fusion.bucket_bytes > 0, " slice=", plan.group.slice_bytes,
-      " algorithm=", AlgorithmName(plan.group.algorithm),
+      " steps=", plan.ordinary_steps, " samples=", plan.samples, " mode=", ModeOf(plan),
+      " lag=", plan.hybrid.lag, " fused=", plan.hybrid.fusion.bucket_bytes > 0,
+      " slice=", plan.group.slice_bytes, " algorithm=", AlgorithmName(plan.group.algorithm),
       " measured=", plan.group.rendezvous == worker::RendezvousMode::kMeasured,
       " elastic=", plan.elastic, " late=", plan.late_starts.size(), " drains=", plan.drains.size(),
       " away=", plan.away, " calm=", plan.calm, " faults=", plan.fault_share,

@@ -59,6 +59,8 @@ struct GroupsPlan {
   bool distributed() const {
     return hybrid.synchronization == worker::Synchronization::kDistributed;
   }
+  // The programs update, with the mean gradients of one group that is not elastic.
+  bool by_program() const { return hybrid.synchronization == worker::Synchronization::kProgram; }
   bool HasContract(Contract::Kind kind) const;
   bool HasFormat(WireFormat format) const;
   proto::TableSpec Spec(size_t table) const;

@@ -178,9 +178,12 @@ void GroupsTrainer::SubmitWhatIsDue(absl::Time now, worker::WorkerActor& worker,
     std::fill(tensor.gradient.begin(), tensor.gradient.end(), 0);
     for (size_t first = 0; first < tensor.gradient.size(); first += run_.plan.elements()) {
       // -0 would be a gradient, too, but in the values it marks elements that no push has changed.
-      if (element < run_.plan.elements()) tensor.gradient[first + element] = -1;
+      if (element < run_.plan.elements()) tensor.gradient[first + element] = Gradient();
     }
     step_.Give(worker, t);
+    if (run_.plan.by_program()) {
+      run_.means.Given(name_, PlaceOf(t), {.value = Gradient(), .samples = samples_});
+    }
     worker.hybrid().Submit(now, RequestFor(now, t, worker), outbox);
   }
   step_.NoteMove(worker);
@@ -224,7 +227,8 @@ worker::TensorRequest GroupsTrainer::RequestFor(absl::Time now, size_t t,
                                 .gradient = tensors_[t].gradient,
                                 .values = tensors_[t].values,
                                 .samples = samples_,
-                                .deadline = deadline};
+                                .deadline = deadline,
+                                .mean_samples = &tensors_[t].mean_samples};
   request.done = [this, t, &worker](absl::Time, const absl::Status& status, Outbox&) {
     Ended(t, status, worker);
   };
@@ -278,7 +282,29 @@ void GroupsTrainer::Succeeded(size_t t, worker::WorkerActor& worker) {
                             .phase = static_cast<int>(phase_)},
                            t, tensors_[t].values);
   }
-  if (!pulled) CheckOwnSteps(t, ended);
+  if (pulled) return;
+  if (run_.plan.by_program()) {
+    CheckMean(t);
+  } else {
+    CheckOwnSteps(t, ended);
+  }
+}
+
+float GroupsTrainer::Gradient() const {
+  if (!run_.plan.by_program()) return -1;
+  // Shows whose it is and of which step.
+  return -static_cast<float>((1 + run_.index) * (1 + step_.step().value() % 5));
+}
+
+void GroupsTrainer::CheckMean(size_t t) {
+  MeanTruth::Mean mean{.values = tensors_[t].values, .samples = tensors_[t].mean_samples};
+  const uint64_t element = position_ * run_.plan.steps() + step_.step().value() - 1;
+  if (element < run_.plan.elements()) {
+    for (size_t first = 0; first < mean.values.size(); first += run_.plan.elements()) {
+      mean.elements.push_back(first + element);
+    }
+  }
+  run_.means.Got(name_, PlaceOf(t), mean);
 }
 
 void GroupsTrainer::CheckOwnSteps(size_t t, MemberStep::Ended ended) {
@@ -297,7 +323,8 @@ void GroupsTrainer::CheckOwnSteps(size_t t, MemberStep::Ended ended) {
 // again: the job has to be restarted.
 bool GroupsTrainer::IsBeyondRepair(absl::Time now) const {
   return run_.plan.HasContract(Contract::Kind::kBsp) && !run_.plan.distributed() &&
-         run_.truth.HistoryWasLost() && run_.last_steps.EveryDeathIsNoticed(now);
+         !run_.plan.by_program() && run_.truth.HistoryWasLost() &&
+         run_.last_steps.EveryDeathIsNoticed(now);
 }
 
 absl::Duration GroupsTrainer::Patience() const {

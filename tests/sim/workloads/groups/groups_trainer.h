@@ -18,6 +18,7 @@
 #include "tests/sim/cluster/sim_cluster.h"
 #include "tests/sim/workloads/groups/group_results.h"
 #include "tests/sim/workloads/groups/groups_plan.h"
+#include "tests/sim/workloads/groups/mean_truth.h"
 #include "tests/sim/workloads/groups/member_step.h"
 #include "tests/sim/workloads/groups/pending_tensors.h"
 #include "tests/sim/workloads/last_steps.h"
@@ -38,11 +39,14 @@ class GroupsTrainer : public WorkerScript {
     GivenGradients& given;
     StalenessTruth& truth;
     GroupResults& results;
+    MeanTruth& means;
     LastSteps& last_steps;
     std::map<std::string, NodeId>& finished;  // members with all steps
     Violations& violations;
     // Split by group and step, the same for all members: the division of the samples.
     Random step_draws;
+    // Of this worker among all of the run.
+    uint32_t index = 0;
     // The longest pause between two steps.
     absl::Duration think_max;
     // How long a program waits for an ordinary step.
@@ -64,6 +68,7 @@ class GroupsTrainer : public WorkerScript {
     TableCreation table;
     std::vector<float> gradient;
     std::vector<float> values;
+    uint64_t mean_samples = 0;
     absl::Time submit_at = absl::InfiniteFuture();
   };
 
@@ -81,6 +86,13 @@ class GroupsTrainer : public WorkerScript {
   void Failed(size_t tensor, const absl::Status& status, worker::WorkerActor& worker);
   void Succeeded(size_t tensor, worker::WorkerActor& worker);
   void CheckOwnSteps(size_t tensor, MemberStep::Ended ended);
+  // Where the program updates.
+  void CheckMean(size_t tensor);
+  MeanTruth::Place PlaceOf(size_t tensor) const {
+    return {.group = step_.group(), .step = step_.step(), .tensor = tensor};
+  }
+  // Of the elements that the gradients of this step are not 0 in.
+  float Gradient() const;
   bool IsBeyondRepair(absl::Time now) const;
   absl::Duration Patience() const;
   // Now and then the program is away before its next step, for longer than the others' patience.

@@ -12,6 +12,7 @@
 #include "tests/sim/workloads/groups/group_results.h"
 #include "tests/sim/workloads/groups/groups_plan.h"
 #include "tests/sim/workloads/groups/groups_trainer.h"
+#include "tests/sim/workloads/groups/mean_truth.h"
 #include "tests/sim/workloads/last_steps.h"
 #include "tests/sim/workloads/truth/given_gradients.h"
 #include "tests/sim/workloads/truth/staleness_truth.h"
@@ -42,6 +43,7 @@ class GroupsWorkload : public Workload {
   GivenGradients given_;
   StalenessTruth truth_;
   GroupResults results_;
+  MeanTruth means_;
   uint32_t members_ = 0;
   LastSteps last_steps_;
   std::map<std::string, NodeId> finished_;  // members with all steps
@@ -57,7 +59,8 @@ GroupsWorkload::GroupsWorkload(Random random, Violations& violations)
                           .uneven = plan_.elastic || plan_.members > 1,
                           .rounded = plan_.HasFormat(WireFormat::kInt8Block),
                           .given = &given_}),
-      results_(violations) {}
+      results_(violations),
+      means_(violations) {}
 
 void GroupsWorkload::Adapt(SimConfig& config) const {
   config.scheduler.workers_per_group = plan_.members;
@@ -105,10 +108,12 @@ void GroupsWorkload::AddMember(SimCluster& cluster, absl::Duration delay) {
                                        .given = given_,
                                        .truth = truth_,
                                        .results = results_,
+                                       .means = means_,
                                        .last_steps = last_steps_,
                                        .finished = finished_,
                                        .violations = violations_,
                                        .step_draws = random_,
+                                       .index = index,
                                        .think_max = think_max,
                                        .patience = patience};
   cluster.AddWorker(
@@ -135,7 +140,8 @@ void GroupsWorkload::Check() {
 std::string GroupsWorkload::Report() const {
   return absl::StrCat(Describe(plan_), " finished=", finished_.size(),
                       " succeeded=", results_.succeeded(), " failed=", results_.failed(),
-                      " compared=", results_.compared(), " reads=", truth_.reads());
+                      " compared=", results_.compared(), " means=", means_.compared(),
+                      " without_some=", means_.partial(), " reads=", truth_.reads());
 }
 
 }  // namespace
