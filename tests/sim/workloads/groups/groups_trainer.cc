@@ -284,7 +284,7 @@ void GroupsTrainer::Succeeded(size_t t, worker::WorkerActor& worker) {
   }
   if (pulled) return;
   if (run_.plan.by_program()) {
-    CheckMean(t);
+    CheckMean(t, worker);
   } else {
     CheckOwnSteps(t, ended);
   }
@@ -296,8 +296,10 @@ float GroupsTrainer::Gradient() const {
   return -static_cast<float>((1 + run_.index) * (1 + step_.step().value() % 5));
 }
 
-void GroupsTrainer::CheckMean(size_t t) {
-  MeanTruth::Mean mean{.values = tensors_[t].values, .samples = tensors_[t].mean_samples};
+void GroupsTrainer::CheckMean(size_t t, worker::WorkerActor& worker) {
+  MeanTruth::Mean mean{.values = tensors_[t].values,
+                       .samples = tensors_[t].mean_samples,
+                       .node = worker.client().member().node()};
   const uint64_t element = position_ * run_.plan.steps() + step_.step().value() - 1;
   if (element < run_.plan.elements()) {
     for (size_t first = 0; first < mean.values.size(); first += run_.plan.elements()) {

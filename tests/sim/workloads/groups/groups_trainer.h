@@ -87,7 +87,7 @@ class GroupsTrainer : public WorkerScript {
   void Succeeded(size_t tensor, worker::WorkerActor& worker);
   void CheckOwnSteps(size_t tensor, MemberStep::Ended ended);
   // Where the program updates.
-  void CheckMean(size_t tensor);
+  void CheckMean(size_t tensor, worker::WorkerActor& worker);
   MeanTruth::Place PlaceOf(size_t tensor) const {
     return {.group = step_.group(), .step = step_.step(), .tensor = tensor};
   }

@@ -88,6 +88,7 @@ void GroupsWorkload::SetUp(SimCluster& cluster) {
   last_steps_.SetCluster(cluster);
   cluster.AddObserver(truth_);
   cluster.AddObserver(given_);
+  cluster.AddObserver(means_);
   for (uint32_t i = 0; i < plan_.groups * plan_.members; ++i) {
     AddMember(cluster, absl::ZeroDuration());
   }

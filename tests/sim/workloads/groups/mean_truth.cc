@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "tests/sim/checkers/published_view.h"
 #include "tests/sim/workloads/workload_names.h"
 
 namespace covey::sim {
@@ -30,6 +31,14 @@ bool IsEverywhere(double expected, const MeanTruth::Mean& mean) {
 
 }  // namespace
 
+void MeanTruth::OnSend(absl::Time, const Message& message) {
+  const proto::ClusterView* view = PublishedView(message);
+  if (view == nullptr) return;
+  for (const proto::Node& node : view->nodes()) {
+    if (node.state() != proto::Node::ALIVE) departed_.insert(NodeId(node.id()));
+  }
+}
+
 void MeanTruth::Given(const std::string& member, const Place& place, const Gradient& gradient) {
   known_[place].given[member] = gradient;
 }
@@ -42,14 +51,20 @@ void MeanTruth::Got(const std::string& member, const Place& place, const Mean& m
              absl::StrCat("got ", value, " over ", mean.samples,
                           " samples, which is no mean of its own and others' gradients"));
   }
-  if (known.first.empty()) {
-    known.first = member;
-    known.values.assign(mean.values.begin(), mean.values.end());
-  } else if (SameBits(known.values, mean.values)) {
-    ++compared_;
-  } else {
-    Complain(member, place, absl::StrCat("got other bits than ", known.first));
+  for (const Known::Result& other : known.results) {
+    if (departed_.count(mean.node) > 0 || departed_.count(other.node) > 0) continue;
+    if (SameBits(other.values, mean.values)) {
+      ++compared_;
+    } else {
+      const auto at = std::mismatch(other.values.begin(), other.values.end(), mean.values.begin());
+      Complain(member, place,
+               absl::StrCat("got other bits than ", other.member, ", ", *at.second, " and not ",
+                            *at.first, " in element ", at.first - other.values.begin(), " of ",
+                            mean.values.size()));
+    }
   }
+  known.results.push_back(
+      {.member = member, .node = mean.node, .values = {mean.values.begin(), mean.values.end()}});
 }
 
 bool MeanTruth::IsMeanOfSome(const std::string& member, const Known& known, const Mean& mean) {

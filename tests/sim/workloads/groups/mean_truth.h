@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -11,7 +12,9 @@
 
 #include "absl/strings/string_view.h"
 #include "common/cluster/ids.h"
+#include "common/net/message.h"
 #include "tests/sim/checkers/violations.h"
+#include "tests/sim/process/observer.h"
 
 namespace covey::sim {
 
@@ -19,12 +22,13 @@ namespace covey::sim {
 //
 // Invariants:
 //  - all members that get a step's mean of a tensor have the same bits, in whatever round they get
-//    it, because their parameters stay equal by nothing else;
+//    it, because their parameters stay equal by nothing else. Members that the scheduler has declared
+//    dead may have others: a step that only they have finished is done again;
 //  - it is the mean, weighted by samples, over members that have given a gradient for this step.
 //    The member that gets it is one of them, and the samples that it is told are theirs.
 //
 // Actor-confined; violations outlive it.
-class MeanTruth {
+class MeanTruth : public Observer {
  public:
   explicit MeanTruth(Violations& violations) : violations_(violations) {}
 
@@ -34,6 +38,8 @@ class MeanTruth {
     size_t tensor = 0;
     friend auto operator<=>(const Place&, const Place&) = default;
   };
+  void OnSend(absl::Time, const Message& message) override;
+
   // What a member has submitted: this value in some elements, and 0 in the others.
   struct Gradient {
     double value = 0;
@@ -45,6 +51,7 @@ class MeanTruth {
     std::span<const float> values;
     std::vector<size_t> elements;  // that are not 0
     uint64_t samples = 0;          // as the member is told
+    NodeId node;                   // of the member
   };
   void Got(const std::string& member, const Place& place, const Mean& mean);
 
@@ -55,14 +62,19 @@ class MeanTruth {
  private:
   struct Known {
     std::map<std::string, Gradient> given;
-    std::string first;  // that got the mean; empty: nobody has
-    std::vector<float> values;
+    struct Result {
+      std::string member;
+      NodeId node;
+      std::vector<float> values;
+    };
+    std::vector<Result> results;
   };
   bool IsMeanOfSome(const std::string& member, const Known& known, const Mean& mean);
   void Complain(const std::string& member, const Place& place, absl::string_view what);
 
   Violations& violations_;
   std::map<Place, Known> known_;
+  std::set<NodeId> departed_;
   uint64_t compared_ = 0;
   uint64_t partial_ = 0;
 };
