@@ -44,6 +44,17 @@ inline constexpr size_t kLabelBytesMax = 256;
 inline constexpr size_t kNameBytesMax = 256;
 inline constexpr size_t kStatusMessageBytesMax = 1024;
 
+// Slots into which the keys of a sparse table fall (common/table/key_slots.h): the most shards that
+// one can have.
+inline constexpr uint64_t kKeySlots = uint64_t{1} << 16;
+// Elements of a row of a sparse table: with the slots of its optimizer a row has at most 48 KiB.
+inline constexpr size_t kRowWidthMax = 4096;
+// Rows of one shard; row numbers have 31 bits.
+inline constexpr uint64_t kRowsPerShardMax = (uint64_t{1} << 31) - 1;
+// Keys of one push or pull of a shard: encoded in any way, they fit into a frame.
+inline constexpr size_t kKeysPerRequestMax = 1 << 20;
+static_assert(kKeysPerRequestMax * 10 <= kFrameBytesMax);
+
 // Pushes remembered per shard and producer, for telling duplicates; an older sequence is refused,
 // never applied.
 inline constexpr size_t kDedupWindow = 4096;

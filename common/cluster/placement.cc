@@ -73,6 +73,10 @@ uint64_t AutomaticShardBytes(uint64_t table_bytes, size_t loops) {
   return Align(std::clamp<uint64_t>(wanted, kShardBytesDefaultMin, kShardBytesDefaultMax));
 }
 
+uint64_t SparseShardBytes(size_t loops) {
+  return Align(DivideUp(kKeySlots * kElementBytes, 2 * std::max<size_t>(loops, 1)));
+}
+
 uint64_t ShardCount(uint64_t elements, uint64_t shard_bytes) {
   return DivideUp(elements, ElementsPerShard(elements, shard_bytes));
 }

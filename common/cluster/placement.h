@@ -33,6 +33,10 @@ uint32_t ReplicasWanted(const proto::TableSpec& spec);
 // that loads can be balanced, within kShardBytesDefaultMin and -Max; a multiple of 64.
 uint64_t AutomaticShardBytes(uint64_t table_bytes, size_t loops);
 
+// The same of a sparse table, whose elements are its slots (common/table/key_slots.h): two shards
+// per data loop, because each group pushes to all of them in each step.
+uint64_t SparseShardBytes(size_t loops);
+
 // How many shards of at most `shard_bytes` a table makes.
 uint64_t ShardCount(uint64_t elements, uint64_t shard_bytes);
 

@@ -26,6 +26,9 @@ TEST(PlacementTest, AutomaticShardsAreWithinTheLimits) {
   EXPECT_EQ(AutomaticShardBytes(uint64_t{1} << 30, 1), kShardBytesDefaultMax);
   EXPECT_EQ(AutomaticShardBytes(4 << 20, 2), 512 << 10);
   EXPECT_EQ(AutomaticShardBytes((4 << 20) + 100, 2) % 64, 0);
+  EXPECT_EQ(ShardCount(kKeySlots, SparseShardBytes(1)), 2);
+  EXPECT_EQ(ShardCount(kKeySlots, SparseShardBytes(5)), 10);
+  EXPECT_LE(ShardCount(kKeySlots, SparseShardBytes(100'000)), kKeySlots);
 }
 
 TEST(PlacementTest, SpreadsOverServersBeforeLoops) {

@@ -44,7 +44,7 @@ absl::Status CheckChain(const proto::Table& table, const proto::Shard& shard) {
 }
 
 absl::Status CheckTable(const proto::Table& table) {
-  uint64_t elements = 1;
+  uint64_t elements = table.spec().has_sparse() ? kKeySlots : 1;
   for (uint64_t extent : table.spec().shape()) {
     if (extent == 0 || elements > kTableElementsMax / extent) {
       return absl::InvalidArgumentError(absl::StrCat("table ", table.id(), ": shape out of range"));

@@ -28,6 +28,8 @@ constexpr EnumMap kKinds({
     std::pair(OptimizerKind::kLars, proto::Optimizer::LARS),
     std::pair(OptimizerKind::kLamb, proto::Optimizer::LAMB),
     std::pair(OptimizerKind::kDelayedNesterov, proto::Optimizer::DELAYED_NESTEROV),
+    std::pair(OptimizerKind::kRowwiseAdagrad, proto::Optimizer::ROWWISE_ADAGRAD),
+    std::pair(OptimizerKind::kFtrl, proto::Optimizer::FTRL),
 });
 static_assert(kKinds.IsOneToOne() && kKinds.size() == proto::Optimizer::Kind_ARRAYSIZE);
 
@@ -51,11 +53,15 @@ absl::StatusOr<OptimizerConfig> OptimizerFromProto(const proto::Optimizer& optim
   if (optimizer.beta2() != 0) config.beta2 = optimizer.beta2();
   if (optimizer.epsilon() != 0) {
     config.epsilon = optimizer.epsilon();
-  } else if (config.kind == OptimizerKind::kAdagrad) {
+  } else if (config.kind == OptimizerKind::kAdagrad ||
+             config.kind == OptimizerKind::kRowwiseAdagrad) {
     config.epsilon = 1e-10;
   }
   if (optimizer.trust_coefficient() != 0) config.trust_coefficient = optimizer.trust_coefficient();
   if (optimizer.delay() != 0) config.delay = optimizer.delay();
+  if (optimizer.has_ftrl_beta()) config.ftrl_beta = optimizer.ftrl_beta();
+  config.l1 = optimizer.l1();
+  config.l2 = optimizer.l2();
   return config;
 }
 

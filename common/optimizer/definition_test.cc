@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "common/optimizer/row_optimizer.h"
 #include "gtest/gtest.h"
 
 namespace covey {
@@ -64,7 +65,8 @@ TEST(DefinitionTest, KnowsEveryKindOfTheProtocol) {
     optimizer.set_kind(static_cast<proto::Optimizer::Kind>(kind));
     const auto config = OptimizerFromProto(optimizer);
     ASSERT_TRUE(config.ok()) << config.status();
-    EXPECT_TRUE(MakeOptimizer(*config).ok());
+    EXPECT_EQ(MakeOptimizer(*config).ok(), !NeedsRows(config->kind));
+    EXPECT_TRUE(MakeOptimizer(*config).ok() || RowOptimizer::Create(*config, 4).ok());
     std::string name = proto::Optimizer::Kind_Name(optimizer.kind());
     for (char& c : name) c = c == '_' ? '_' : static_cast<char>(c - 'A' + 'a');
     EXPECT_EQ(OptimizerName(config->kind), name);

@@ -8,6 +8,7 @@
 #include "common/base/enum_map.h"
 #include "common/base/status_macros.h"
 #include "common/optimizer/definition.h"
+#include "common/table/key_slots.h"
 #include "common/table/spec_checks.h"
 #include "common/tensor/wire_format_proto.h"
 
@@ -17,6 +18,7 @@ namespace {
 // Each function reads one part of a spec that has passed CheckTableSpec.
 
 uint64_t ElementsOf(const proto::TableSpec& spec) {
+  if (spec.has_sparse()) return kKeySlots;
   uint64_t elements = 1;
   for (const uint64_t extent : spec.shape()) elements *= extent;
   return elements;
@@ -52,6 +54,9 @@ absl::StatusOr<TableDefinition> Convert(const proto::TableSpec& spec,
   TableDefinition definition;
   definition.name = spec.name();
   definition.elements = ElementsOf(spec);
+  if (spec.has_sparse()) {
+    definition.sparse = {.width = spec.sparse().width(), .rows_max = spec.sparse().rows_max()};
+  }
   definition.initializer = InitializerOf(spec.initializer());
   COVEY_ASSIGN_OR_RETURN(definition.optimizer, OptimizerFromProto(spec.optimizer()));
   COVEY_ASSIGN_OR_RETURN(definition.learning_rate, LearningRateFromProto(spec.learning_rate()));

@@ -26,9 +26,17 @@ struct TableDefinition {
     LearningRateConfig learning_rate;
   };
 
+  // What a sparse table has in place of a shape.
+  struct Rows {
+    size_t width = 0;       // elements of each
+    uint64_t rows_max = 0;  // of the whole table, about; 0 = no other limit than those of shards
+  };
+
   std::string name;
-  // Product of the shape.
+  // Product of the shape; of a sparse table, kKeySlots (key_slots.h). Shards are ranges of these.
   uint64_t elements = 0;
+  // Set for sparse tables, and only for these.
+  std::optional<Rows> sparse;
   InitializerConfig initializer;
   // Under contract LOCAL the outer optimizer.
   OptimizerConfig optimizer;

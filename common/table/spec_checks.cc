@@ -13,6 +13,7 @@
 #include "common/cluster/limits.h"
 #include "common/contract/contract.h"
 #include "common/optimizer/definition.h"
+#include "common/optimizer/row_optimizer.h"
 
 namespace covey {
 namespace {
@@ -42,6 +43,7 @@ absl::Status CheckShape(const proto::TableSpec& spec) {
   if (spec.data_type() != proto::FLOAT32) {
     return Bad(spec, "data_type", static_cast<int>(spec.data_type()), "only FLOAT32 is supported");
   }
+  if (spec.has_sparse()) return absl::OkStatus();
   if (spec.shape_size() < 1 || spec.shape_size() > static_cast<int>(kTableDimensionsMax)) {
     return Bad(spec, "number of dimensions", spec.shape_size(),
                absl::StrCat("1 to ", kTableDimensionsMax, " are allowed"));
@@ -109,6 +111,20 @@ absl::Status CheckOptimizer(const proto::TableSpec& spec, absl::string_view fiel
   const double trust = optimizer.trust_coefficient();
   if (trust != 0 && !(trust >= 1e-12 && trust <= 1)) {
     return bad("trust_coefficient", trust, "it lies in [1e-12, 1], or is 0");
+  }
+  const struct {
+    absl::string_view name;
+    double value;
+  } coefficients[] = {
+      {"ftrl_beta", optimizer.ftrl_beta()}, {"l1", optimizer.l1()}, {"l2", optimizer.l2()}};
+  for (const auto& [name, value] : coefficients) {
+    if (!(value >= 0 && value <= 1e6)) return bad(name, value, "it lies in [0, 1e6]");
+  }
+  const bool needs_rows = optimizer.kind() == proto::Optimizer::ROWWISE_ADAGRAD ||
+                          optimizer.kind() == proto::Optimizer::FTRL;
+  if (needs_rows && !spec.has_sparse()) {
+    return bad("kind", proto::Optimizer::Kind_Name(optimizer.kind()),
+               "it updates rows, and the table is dense: choose another one, or set sparse");
   }
   if (optimizer.delay() > kDelayMax) {
     return bad("delay", optimizer.delay(), absl::StrCat("at most ", kDelayMax));
@@ -194,6 +210,50 @@ absl::Status CheckInner(const proto::TableSpec& spec) {
   return CheckLearningRate(spec, "inner_learning_rate", spec.inner_learning_rate());
 }
 
+// What a sparse table must have, and what has no meaning for it.
+absl::Status CheckSparse(const proto::TableSpec& spec) {
+  if (!spec.has_sparse()) return absl::OkStatus();
+  const uint32_t width = spec.sparse().width();
+  if (width < 1 || width > kRowWidthMax) {
+    return Bad(spec, "sparse.width", width, absl::StrCat("1 to ", kRowWidthMax, " are allowed"));
+  }
+  if (spec.shape_size() != 0) {
+    return Bad(spec, "number of dimensions", spec.shape_size(),
+               "a sparse table has rows of sparse.width, and no shape: leave it out");
+  }
+  if (spec.shard_bytes() != 0) {
+    return Bad(spec, "shard_bytes", spec.shard_bytes(),
+               "shards of a sparse table grow with its rows: leave it out");
+  }
+  if (spec.initializer().kind() == proto::Initializer::GIVEN) {
+    return Bad(spec, "initializer.kind", "GIVEN",
+               "the keys of a sparse table are not known beforehand: choose ZEROS, CONSTANT, "
+               "UNIFORM or NORMAL");
+  }
+  if (spec.contract().kind() == proto::Contract::LOCAL) {
+    return Bad(spec, "contract.kind", "LOCAL",
+               "the rows of a sparse table have no steps on the members: choose another contract");
+  }
+  if (spec.asynchrony().delay_compensation() != 0) {
+    return Bad(spec, "asynchrony.delay_compensation", spec.asynchrony().delay_compensation(),
+               "it would keep all rows once more for each producer: leave it out");
+  }
+  if (spec.gradient_format() == proto::WIRE_INT8_BLOCK) {
+    return Bad(spec, "gradient_format", "WIRE_INT8_BLOCK",
+               "rows of different size would share a scale: choose float32, float16 or bfloat16");
+  }
+  const bool is_constant = spec.learning_rate().decay() == proto::LearningRate::CONSTANT &&
+                           spec.learning_rate().warmup_samples() == 0;
+  if (spec.optimizer().kind() == proto::Optimizer::FTRL &&
+      (!is_constant || spec.initializer().kind() != proto::Initializer::ZEROS)) {
+    return Bad(spec, "optimizer.kind", "FTRL",
+               "its values follow from its state: use initializer ZEROS and a constant rate");
+  }
+  const absl::StatusOr<OptimizerConfig> optimizer = OptimizerFromProto(spec.optimizer());
+  absl::Status status = optimizer.ok() ? CheckRowOptimizer(*optimizer) : optimizer.status();
+  return status.ok() ? status : Annotate(absl::StrCat("table '", spec.name(), "'"), status);
+}
+
 absl::Status CheckPromises(const proto::TableSpec& spec) {
   if (const auto contract = ContractFromProto(spec.contract()); !contract.ok()) {
     return Annotate(absl::StrCat("table '", spec.name(), "'"), contract.status());
@@ -231,6 +291,7 @@ absl::Status CheckTableSpec(const proto::TableSpec& spec) {
   COVEY_RETURN_IF_ERROR(CheckLearningRate(spec, "learning_rate", spec.learning_rate()));
   COVEY_RETURN_IF_ERROR(CheckInner(spec));
   COVEY_RETURN_IF_ERROR(CheckAsynchrony(spec));
+  COVEY_RETURN_IF_ERROR(CheckSparse(spec));
   return CheckPromises(spec);
 }
 

@@ -61,6 +61,78 @@ TEST(SpecChecksTest, GoodSpecsPass) {
   EXPECT_TRUE(CheckTableSpec(governed).ok()) << CheckTableSpec(governed);
 }
 
+proto::TableSpec Sparse() {
+  proto::TableSpec spec = Good();
+  spec.clear_shape();
+  spec.mutable_sparse()->set_width(16);
+  spec.mutable_optimizer()->set_kind(proto::Optimizer::ROWWISE_ADAGRAD);
+  return spec;
+}
+
+TEST(SpecChecksTest, SparseTablesPass) {
+  EXPECT_TRUE(CheckTableSpec(Sparse()).ok()) << CheckTableSpec(Sparse());
+  proto::TableSpec ftrl = Sparse();
+  ftrl.mutable_sparse()->set_rows_max(1'000'000);
+  ftrl.mutable_optimizer()->set_kind(proto::Optimizer::FTRL);
+  ftrl.mutable_optimizer()->set_ftrl_beta(0);
+  ftrl.mutable_optimizer()->set_l1(1);
+  ftrl.mutable_asynchrony()->set_staleness_scaled_rate(true);
+  EXPECT_TRUE(CheckTableSpec(ftrl).ok()) << CheckTableSpec(ftrl);
+}
+
+TEST(SpecChecksTest, MistakesOfSparseTablesAreNamed) {
+  using Spec = proto::TableSpec;
+  const struct {
+    std::string named;
+    std::function<void(Spec&)> spoil;
+  } cases[] = {
+      {"sparse.width = 0", [](Spec& s) { s.mutable_sparse()->clear_width(); }},
+      {"sparse.width = 4097", [](Spec& s) { s.mutable_sparse()->set_width(4097); }},
+      {"number of dimensions = 1", [](Spec& s) { s.add_shape(16); }},
+      {"shard_bytes = 64", [](Spec& s) { s.set_shard_bytes(64); }},
+      {"initializer.kind = GIVEN",
+       [](Spec& s) { s.mutable_initializer()->set_kind(proto::Initializer::GIVEN); }},
+      {"contract.kind = LOCAL",
+       [](Spec& s) {
+         *s.mutable_contract() = Local().contract();
+         *s.mutable_inner_optimizer() = Local().inner_optimizer();
+         *s.mutable_inner_learning_rate() = Local().inner_learning_rate();
+       }},
+      {"asynchrony.delay_compensation = 1",
+       [](Spec& s) { s.mutable_asynchrony()->set_delay_compensation(1); }},
+      {"gradient_format = WIRE_INT8_BLOCK",
+       [](Spec& s) { s.set_gradient_format(proto::WIRE_INT8_BLOCK); }},
+      {"use initializer ZEROS and a constant rate",
+       [](Spec& s) {
+         s.mutable_optimizer()->set_kind(proto::Optimizer::FTRL);
+         s.mutable_initializer()->set_kind(proto::Initializer::CONSTANT);
+       }},
+      {"use initializer ZEROS and a constant rate",
+       [](Spec& s) {
+         s.mutable_optimizer()->set_kind(proto::Optimizer::FTRL);
+         s.mutable_learning_rate()->set_warmup_samples(1);
+       }},
+      {"optimizer.l1 = -1", [](Spec& s) { s.mutable_optimizer()->set_l1(-1); }},
+      {"optimizer.ftrl_beta = nan", [](Spec& s) { s.mutable_optimizer()->set_ftrl_beta(NAN); }},
+      {"optimizer: momentum is not for sparse tables",
+       [](Spec& s) { s.mutable_optimizer()->set_kind(proto::Optimizer::MOMENTUM); }},
+      {"optimizer: weight_decay is 0.1",
+       [](Spec& s) { s.mutable_optimizer()->set_weight_decay(0.1); }},
+      {"optimizer.kind = ROWWISE_ADAGRAD, but it updates rows",
+       [](Spec& s) {
+         s.clear_sparse();
+         s.add_shape(16);
+       }},
+  };
+  for (const auto& test : cases) {
+    proto::TableSpec spec = Sparse();
+    test.spoil(spec);
+    const absl::Status status = CheckTableSpec(spec);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << test.named;
+    EXPECT_NE(status.message().find(test.named), absl::string_view::npos) << status;
+  }
+}
+
 TEST(SpecChecksTest, EachMistakeIsNamed) {
   using Spec = proto::TableSpec;
   const struct {

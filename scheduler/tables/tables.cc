@@ -60,7 +60,8 @@ absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
   // The result of an optimizer that takes norms over whole shards depends on how the table is cut
   // (common/optimizer/optimizer.h), so its tables are cut into as few shards as possible.
   const uint64_t shard_bytes =
-      spec.shard_bytes() > 0 ? spec.shard_bytes()
+      definition.sparse        ? SparseShardBytes(LoopsForShards(view))
+      : spec.shard_bytes() > 0 ? spec.shard_bytes()
       : IsElementwise(definition.optimizer.kind)
           ? AutomaticShardBytes(elements * sizeof(float), LoopsForShards(view))
           : kShardBytesMax;
