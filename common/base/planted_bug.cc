@@ -24,8 +24,8 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kRefersToOldContent,    PlantedBug::kRemovesNeededFiles,
     PlantedBug::kLogLacksUpdates,       PlantedBug::kServeUninitialized,
     PlantedBug::kTakeValuesOfAnyNode,   PlantedBug::kKeepEarlierState,
-    PlantedBug::kNewMemberAhead,
-    PlantedBug::kMeanNotGiven,
+    PlantedBug::kCutWithoutCopies,      PlantedBug::kSumRowsTwice,
+    PlantedBug::kNewMemberAhead,        PlantedBug::kMeanNotGiven,
 };
 
 }  // namespace
@@ -98,6 +98,10 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "take-values-of-any-node";
     case PlantedBug::kKeepEarlierState:
       return "keep-earlier-state";
+    case PlantedBug::kCutWithoutCopies:
+      return "cut-without-copies";
+    case PlantedBug::kSumRowsTwice:
+      return "sum-rows-twice";
     case PlantedBug::kNewMemberAhead:
       return "new-member-ahead";
     case PlantedBug::kMeanNotGiven:

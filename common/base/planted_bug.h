@@ -44,6 +44,8 @@ enum class PlantedBug {
   kServeUninitialized,          // a table is served before it has its initial values
   kTakeValuesOfAnyNode,         // a shard takes initial values of a node that is not to give them
   kKeepEarlierState,            // initial values leave the optimizer state of an earlier call
+  kCutWithoutCopies,            // a cut of rows has those that changed before they were read
+  kSumRowsTwice,                // the last of several pushes of rows counts twice in their update
   kNewMemberAhead,              // a new member begins in a pass to which its group has not gone yet
   kMeanNotGiven,                // after a loss, members that lack a step's mean are not given it
 };

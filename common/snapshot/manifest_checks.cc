@@ -16,6 +16,7 @@
 #include "common/cluster/limits.h"
 #include "common/cluster/view.h"
 #include "common/optimizer/optimizer.h"
+#include "common/optimizer/row_optimizer.h"
 #include "common/snapshot/manifest.h"
 #include "common/snapshot/part_format.h"
 #include "common/snapshot/shard_entries.h"
@@ -103,6 +104,8 @@ struct Content {
   // Values, and the slots of the optimizer.
   uint32_t arrays = 0;
   bool has_record = true;
+  // Of a sparse table, whose shards hold rows in place of arrays: bytes of a row in a piece.
+  uint64_t row_bytes = 0;
 };
 
 // The array of a piece: 0 = values, 1 = slot 0.
@@ -145,6 +148,25 @@ absl::Status CheckPieces(const proto::SnapshotShard& shard, const Content& conte
                  " arrays (values and the optimizer's slots) and ", records,
                  " records; all arrays and ", content.has_record ? "a" : "no",
                  " record are needed");
+}
+
+// Of a shard of a sparse table.
+absl::Status CheckRowPieces(const proto::SnapshotShard& shard, const Content& content) {
+  int records = 0;
+  for (const proto::SnapshotPiece& piece : shard.pieces()) {
+    const bool is_rows = piece.kind() == proto::ReplicaPiece::ROWS && records == 0 &&
+                         piece.bytes() > 0 && piece.bytes() % content.row_bytes == 0;
+    const bool is_record = piece.kind() == proto::ReplicaPiece::RECORD;
+    if ((!is_rows && !is_record) || piece.bytes() > kFrameBytesMax || piece.slot() != 0 ||
+        piece.first() != 0) {
+      return Invalid("the piece of kind ", piece.kind(), ", slot ", piece.slot(), ", with ",
+                     piece.bytes(), " bytes is not of rows of ", content.row_bytes,
+                     " bytes, nor the record that follows them");
+    }
+    records += is_record;
+  }
+  if (records > 0) return absl::OkStatus();
+  return Invalid("its pieces hold no record; one is needed after the rows");
 }
 
 // A log that follows the entry `before` of the same shard.
@@ -200,6 +222,16 @@ absl::Status PlacePieces(const proto::SnapshotManifest& manifest, const proto::S
 absl::StatusOr<Content> ContentOf(const proto::SnapshotManifest& manifest,
                                   const proto::Table& table) {
   COVEY_ASSIGN_OR_RETURN(const TableDefinition definition, TableDefinition::InForce(table));
+  if (definition.sparse) {
+    COVEY_ASSIGN_OR_RETURN(const auto optimizer,
+                           RowOptimizer::Create(definition.optimizer, definition.sparse->width));
+    // server/sparse/row_piece.h
+    uint64_t elements = definition.sparse->width;
+    for (size_t slot = 0; slot < optimizer->slots(); ++slot) {
+      elements += optimizer->slot_width(slot);
+    }
+    return Content{.row_bytes = 16 + elements * sizeof(float)};
+  }
   if (IsImported(manifest)) return Content{.arrays = 1, .has_record = false};
   COVEY_ASSIGN_OR_RETURN(const std::unique_ptr<Optimizer> optimizer,
                          MakeOptimizer(definition.optimizer));
@@ -212,7 +244,8 @@ absl::Status CheckShard(const proto::SnapshotManifest& manifest, const proto::Sn
     return Invalid("generation ", shard.generation(), " with ", shard.samples(),
                    " samples cannot be");
   }
-  COVEY_RETURN_IF_ERROR(CheckPieces(shard, content));
+  COVEY_RETURN_IF_ERROR(content.row_bytes > 0 ? CheckRowPieces(shard, content)
+                                              : CheckPieces(shard, content));
   return PlacePieces(manifest, shard, extents);
 }
 
@@ -264,7 +297,8 @@ absl::Status CheckShards(const proto::SnapshotManifest& manifest, const ClusterV
       COVEY_RETURN_IF_ERROR(Annotate(shard, CheckShard(manifest, manifest.shards(next++),
                                                        {.elements = wanted.element_count(),
                                                         .arrays = content->arrays,
-                                                        .has_record = content->has_record},
+                                                        .has_record = content->has_record,
+                                                        .row_bytes = content->row_bytes},
                                                        extents)));
       COVEY_RETURN_IF_ERROR(Annotate(shard, CheckLogs(manifest, next, extents)));
     }

@@ -20,9 +20,9 @@
 #include "server/replication/load_source.h"
 #include "server/replication/shard_content.h"
 #include "server/replication/shard_record.h"
+#include "server/replication/table_rules.h"
 #include "server/shard/gradient_aggregator.h"
 #include "server/table/host_memory.h"
-#include "server/table/table_spec.h"
 
 namespace covey::server {
 namespace {
@@ -77,9 +77,13 @@ class Replayer {
 
   absl::Status Open(const WhatIf& what_if, Folder* store) {
     COVEY_ASSIGN_OR_RETURN(TableRules rules, RulesOf(history_.table, history_.shard()));
-    if (what_if.optimizer) rules.shard.optimizer = *what_if.optimizer;
+    auto* const shard = std::get_if<DenseShardConfig>(&rules.shard);
+    if (shard == nullptr) {
+      return absl::UnimplementedError("it is of a sparse table, which recordings do not hold");
+    }
+    if (what_if.optimizer) shard->optimizer = *what_if.optimizer;
     has_other_optimizer_ = what_if.optimizer.has_value();
-    if (what_if.base_rate) rules.shard.learning_rate.base_rate = *what_if.base_rate;
+    if (what_if.base_rate) shard->learning_rate.base_rate = *what_if.base_rate;
     COVEY_ASSIGN_OR_RETURN(content_, ShardContent::Create(kAnyTime, rules.shard, memory_));
     if (const auto source = LoadSourceOf(history_.table, history_.shard())) {
       COVEY_RETURN_IF_ERROR(CheckSource(*source, what_if, store));
@@ -174,7 +178,7 @@ class Replayer {
                     .step = push.step,
                     .samples = push.samples,
                     .base_version = push.base_version},
-                   gradient);
+                   {.elements = gradient, .keys = {}});
     return absl::OkStatus();
   }
 
@@ -190,7 +194,7 @@ class Replayer {
     record.index = content_->index() + 1;
     if (record.initial_state) {
       for (size_t at = bytes; at < arrays.size(); at += bytes) {
-        record.initial_state->slots.push_back({.frame = arrays.Slice(at, bytes), .checksum = {}});
+        record.initial_state->slots.push_back({.frame = arrays.Slice(at, bytes)});
       }
     }
     return content_->Apply(kAnyTime, record, arrays.Slice(0, bytes).As<float>());
@@ -205,7 +209,7 @@ class Replayer {
       for (const ReceivedPush& push : due->pushes) {
         record.pushes.push_back({.key = push.key, .group = push.group, .step = push.step});
       }
-      COVEY_RETURN_IF_ERROR(content_->Apply(kAnyTime, record, due->gradient_sum.elements()));
+      COVEY_RETURN_IF_ERROR(content_->Apply(kAnyTime, record, due->gradient_sum.gradient()));
     }
     return absl::OkStatus();
   }

@@ -24,13 +24,14 @@ static_assert(kRecordPartBytes + kDedupWindow * 20 < kReplicaPieceBytesMax);
 }  // namespace
 
 uint64_t ContentCut::Digest() const {
-  std::vector<uint32_t> checksums = {Crc32c(values.bytes())};
+  COVEY_CHECK(rows == nullptr);
+  std::vector<uint64_t> checksums = {Crc32c(values.bytes())};
   for (const Buffer& slot : slots) checksums.push_back(Crc32c(slot.bytes()));
   return Digest(checksums);
 }
 
-uint64_t ContentCut::Digest(std::span<const uint32_t> checksums) const {
-  COVEY_CHECK(checksums.size() == 1 + slots.size());
+uint64_t ContentCut::Digest(std::span<const uint64_t> parts) const {
+  COVEY_CHECK(parts.size() == 1 + slots.size());
   uint64_t digest = MixBits(index);
   const auto take_in = [&digest](uint64_t value) { digest = MixBits(digest ^ value); };
   take_in(samples);
@@ -47,7 +48,7 @@ uint64_t ContentCut::Digest(std::span<const uint32_t> checksums) const {
   // Otherwise the digest would reveal the planted bug.
   if (!Planted(PlantedBug::kDropClocksOnMove)) take_in(state.clock_digest());
   take_in(push_history.Digest());
-  for (const uint32_t checksum : checksums) take_in(checksum);
+  for (const uint64_t part : parts) take_in(part);
   return digest;
 }
 

@@ -68,9 +68,9 @@ class UpdatedShard {
   HostMemory memory_{spares_};
   const std::unique_ptr<ShardContent> content_ =
       *ShardContent::Create(absl::UnixEpoch(),
-                            {.element_count = kElements,
-                             .optimizer = {.kind = OptimizerKind::kAdam},
-                             .learning_rate = {.base_rate = 1e-3}},
+                            DenseShardConfig{.element_count = kElements,
+                                             .optimizer = {.kind = OptimizerKind::kAdam},
+                                             .learning_rate = {.base_rate = 1e-3}},
                             memory_);
   const std::vector<float> gradient_ = std::vector<float>(kElements, 1e-3f);
 };

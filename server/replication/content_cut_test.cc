@@ -28,7 +28,8 @@ constexpr uint64_t kElements = 100;
 
 std::unique_ptr<ShardContent> Fresh(TableMemory& memory, OptimizerKind kind) {
   return *ShardContent::Create(
-      absl::UnixEpoch(), {.element_count = kElements, .optimizer = {.kind = kind, .delay = 3}},
+      absl::UnixEpoch(),
+      DenseShardConfig{.element_count = kElements, .optimizer = {.kind = kind, .delay = 3}},
       memory);
 }
 
@@ -47,7 +48,7 @@ void Advance(ShardContent& content, uint64_t step, bool discarded = false) {
                      .gradient = {},
                      .digest = {}};
   const std::vector<float> gradient(discarded ? 0 : kElements, 0.1f * static_cast<float>(step));
-  ASSERT_TRUE(content.Apply(absl::UnixEpoch(), record, gradient).ok());
+  ASSERT_TRUE(content.Apply(absl::UnixEpoch(), record, std::span<const float>(gradient)).ok());
 }
 
 void ApplyCut(ShardContent& content, uint64_t snapshot) {
@@ -171,10 +172,10 @@ TEST_F(ContentCutTest, DigestFollowsFromTheChecksumsOfItsArrays) {
   const auto content = Fresh(host_, OptimizerKind::kAdam);
   Advance(*content, 1);
   const ContentCut cut = content->Cut();
-  const std::vector<uint32_t> checksums = {Crc32c(cut.values.bytes()), Crc32c(cut.slots[0].bytes()),
+  const std::vector<uint64_t> checksums = {Crc32c(cut.values.bytes()), Crc32c(cut.slots[0].bytes()),
                                            Crc32c(cut.slots[1].bytes())};
   EXPECT_EQ(cut.Digest(checksums), content->Digest());
-  EXPECT_DEATH(cut.Digest(std::vector<uint32_t>(2)), "checksums.size");
+  EXPECT_DEATH(cut.Digest(std::vector<uint64_t>(2)), "parts.size");
 }
 
 }  // namespace

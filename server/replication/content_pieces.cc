@@ -2,11 +2,13 @@
 #include "server/replication/content_pieces.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/crc32c.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
@@ -19,6 +21,10 @@ namespace {
 // windows.
 constexpr uint64_t kRecordBytesMax = uint64_t{kProducersPerShardMax} * kDedupWindow * 20;
 
+uint64_t RowsPerPiece(const RowLayout& layout) {
+  return std::max<uint64_t>(kReplicaPieceBytesMax / layout.row_bytes(), 1);
+}
+
 Buffer FrameOf(const proto::ReplicaRecord& record) {
   const std::string bytes = record.SerializeAsString();
   return Buffer::CopyOf({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
@@ -27,6 +33,7 @@ Buffer FrameOf(const proto::ReplicaRecord& record) {
 }  // namespace
 
 ContentExport::ContentExport(ContentCut cut) : cut_(std::move(cut)) {
+  AddRowParts();
   AddParts(cut_.values, proto::ReplicaPiece::VALUES, 0);
   for (uint32_t slot = 0; slot < cut_.slots.size(); ++slot) {
     AddParts(cut_.slots[slot], proto::ReplicaPiece::SLOT, slot);
@@ -51,20 +58,52 @@ void ContentExport::AddParts(const Buffer& elements, proto::ReplicaPiece::Kind k
   }
 }
 
+void ContentExport::AddRowParts() {
+  if (cut_.rows == nullptr) return;
+  const uint64_t rows_per_part = RowsPerPiece(cut_.rows->layout());
+  for (uint64_t first = 0; first < cut_.rows->rows(); first += rows_per_part) {
+    parts_.push_back({.kind = proto::ReplicaPiece::ROWS,
+                      .rows = std::min(rows_per_part, cut_.rows->rows() - first)});
+  }
+}
+
+void ContentExport::MakeRowParts(uint64_t last) {
+  const RowLayout layout = cut_.rows->layout();
+  while (rows_made_ <= last && parts_[rows_made_].kind == proto::ReplicaPiece::ROWS) {
+    Part& part = parts_[rows_made_++];
+    RowPiece piece = cut_.rows->Next(part.rows * layout.row_bytes());
+    COVEY_CHECK(piece.rows == part.rows);
+    const RowPieceReader reader = RowPieceReader::Open(piece, layout).value();
+    for (size_t i = 0; i < piece.rows; ++i) rows_digest_ += DigestOf(reader.Row(i), layout);
+    part.frame = std::move(piece.frame);
+  }
+}
+
+void ContentExport::Release(uint64_t piece) {
+  for (; released_ < piece && parts_[released_].kind == proto::ReplicaPiece::ROWS; ++released_) {
+    parts_[released_].frame = Buffer();
+  }
+}
+
 uint32_t ContentExport::ChecksumOf(Part& part) {
   if (!part.checksum) part.checksum = FrameChecksum(part.frame);
   return *part.checksum;
 }
 
 uint64_t ContentExport::Digest() {
-  std::vector<uint32_t> checksums;  // of the values, then of each slot
+  if (cut_.rows != nullptr) {
+    MakeRowParts(parts_.size());
+    return cut_.Digest(std::array{rows_digest_});
+  }
+  std::vector<uint64_t> checksums;  // of the values, then of each slot
   for (Part& part : parts_) {
     if (part.kind == proto::ReplicaPiece::RECORD) break;
     const uint32_t checksum = ChecksumOf(part);
     if (part.first == 0) {
       checksums.push_back(checksum);
     } else {
-      checksums.back() = JoinCrc32c(checksums.back(), checksum, part.frame.size());
+      checksums.back() =
+          JoinCrc32c(static_cast<uint32_t>(checksums.back()), checksum, part.frame.size());
     }
   }
   return cut_.Digest(checksums);
@@ -72,7 +111,10 @@ uint64_t ContentExport::Digest() {
 
 Message ContentExport::Piece(uint64_t number) {
   Part& part = parts_[number];
-  if (part.frame.empty()) {
+  COVEY_CHECK(Has(number));
+  if (part.kind == proto::ReplicaPiece::ROWS) {
+    MakeRowParts(number);
+  } else if (part.frame.empty()) {
     last_record_.set_digest(Digest());
     part.frame = FrameOf(last_record_);
   }
@@ -129,6 +171,13 @@ absl::StatusOr<bool> ContentImport::Add(absl::Time now, const Message& message) 
 }
 
 absl::Status ContentImport::Finish(absl::Time now, const proto::ReplicaPiece& last) {
+  if (content_->sparse() != nullptr) {
+    if (takes_ == LoadSource::Takes::kEverything) {
+      return content_->RestoreRest(now, index_, last.version(), last.samples(), records_);
+    }
+    content_->sparse()->RestoreCounts(last.version(), last.samples());
+    return absl::OkStatus();
+  }
   const bool values_only = takes_ == LoadSource::Takes::kValues;
   const uint64_t wanted = values_only ? content_->value_bytes() : content_->bytes();
   if (element_bytes_ != wanted) {
@@ -148,20 +197,32 @@ absl::Status ContentImport::Take(const proto::ReplicaPiece& piece, const Buffer&
   if (next_ == 0) {
     index_ = piece.index();
     pieces_ = piece.pieces();
+    if (content_->sparse() != nullptr) content_->ClearRows();
+  }
+  if (next_ == 0 && content_->sparse() == nullptr) {
     values_ = content_->NewArray();
     slots_.clear();
     for (size_t i = 0; takes_ != LoadSource::Takes::kValues && i < content_->slots(); ++i) {
       slots_.push_back(content_->NewArray());
     }
   }
+  const bool is_sparse = content_->sparse() != nullptr;
   switch (piece.kind()) {
+    case proto::ReplicaPiece::ROWS:
+      if (!is_sparse) break;
+      return TakeRows(frame);
     case proto::ReplicaPiece::VALUES:
+      if (is_sparse) break;
       return CopyInto(values_, piece.first(), frame);
     case proto::ReplicaPiece::SLOT:
       if (piece.slot() >= slots_.size()) break;
       return CopyInto(slots_[piece.slot()], piece.first(), frame);
     case proto::ReplicaPiece::RECORD: {
-      if (takes_ != LoadSource::Takes::kEverything) break;
+      if (takes_ != LoadSource::Takes::kEverything) {
+        // It ends the rows, and there is nothing to take.
+        if (is_sparse) return absl::OkStatus();
+        break;
+      }
       record_bytes_ += frame.size();
       records_.emplace_back();
       if (record_bytes_ > kRecordBytesMax ||
@@ -175,6 +236,13 @@ absl::Status ContentImport::Take(const proto::ReplicaPiece& piece, const Buffer&
   }
   return absl::InvalidArgumentError(
       absl::StrCat("piece ", piece.piece(), " is of no kind that this shard has"));
+}
+
+absl::Status ContentImport::TakeRows(const Buffer& frame) {
+  const auto restored = takes_ == LoadSource::Takes::kValues ? SparseShard::Restored::kValues
+                                                             : SparseShard::Restored::kState;
+  const size_t rows = frame.size() / content_->sparse()->layout().row_bytes();
+  return content_->sparse()->RestoreRows({.rows = rows, .frame = frame}, restored).status();
 }
 
 absl::Status ContentImport::CopyInto(Buffer& target, uint64_t first, const Buffer& frame) {

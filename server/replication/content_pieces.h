@@ -18,10 +18,11 @@
 namespace covey::server {
 
 // A shard's content as of one record, in pieces of at most kReplicaPieceBytesMax for a replica that
-// has none. Values and slots are sent without a copy. Each byte is checksummed once, when its piece
-// is made; the digest of the content, which the last piece contains, is made from these checksums.
+// has none. Values and slots are sent without a copy; rows are read from the cut as their pieces
+// are made, in order. Each byte is checksummed once, when its piece is made; the digest of the
+// content, which the last piece contains, is made from these checksums, and from digests of rows.
 //
-// Actor-confined. Memory as ContentCut.
+// Actor-confined. Memory as ContentCut, and the pieces of rows that were made and not released.
 class ContentExport {
  public:
   explicit ContentExport(ContentCut cut);
@@ -31,7 +32,11 @@ class ContentExport {
   // A ReplicaPiece; without address and chain. Precondition: piece < pieces(). Cost of the first
   // call for a piece: one pass over it; for the last piece, also over those that were not made yet.
   Message Piece(uint64_t piece);
-  // Of its frame. Precondition: the piece was made.
+  // The pieces of rows below `piece` will not be asked for again; their memory goes.
+  void Release(uint64_t piece);
+  // Whether the piece can be made, or made again. Precondition: piece < pieces().
+  bool Has(uint64_t piece) const { return piece >= released_; }
+  // Of its frame. Precondition: the piece was made, and not released.
   uint64_t PieceBytes(uint64_t piece) const { return parts_[piece].frame.size(); }
   // A ReplicaPiece without a frame, which is a query: are this piece, and all before it, held?
   Message Query(uint64_t piece) const;
@@ -41,10 +46,14 @@ class ContentExport {
     proto::ReplicaPiece::Kind kind;
     uint32_t slot = 0;
     uint64_t first = 0;
-    Buffer frame = {};  // of the last part: empty until it is made
+    uint64_t rows = 0;
+    Buffer frame = {};  // of rows, and of the last part: empty until it is made
     std::optional<uint32_t> checksum = std::nullopt;
   };
   void AddParts(const Buffer& elements, proto::ReplicaPiece::Kind kind, uint32_t slot);
+  void AddRowParts();
+  // Reads rows up to this part.
+  void MakeRowParts(uint64_t last);
   static uint32_t ChecksumOf(Part& part);
   // Of the content.
   uint64_t Digest();
@@ -52,6 +61,9 @@ class ContentExport {
   const ContentCut cut_;
   proto::ReplicaRecord last_record_;  // the last part, without the digest
   std::vector<Part> parts_;
+  uint64_t rows_made_ = 0;    // parts of rows
+  uint64_t rows_digest_ = 0;  // of the rows in them
+  uint64_t released_ = 0;
 };
 
 // Assembles the content from its pieces. A piece that does not fit is ignored; a piece of another
@@ -81,6 +93,7 @@ class ContentImport {
   absl::Status Take(const proto::ReplicaPiece& piece, const Buffer& frame);
   // All pieces have arrived; `last` is the last.
   absl::Status Finish(absl::Time now, const proto::ReplicaPiece& last);
+  absl::Status TakeRows(const Buffer& frame);
   absl::Status CopyInto(Buffer& target, uint64_t first, const Buffer& frame);
 
   std::unique_ptr<ShardContent> content_;

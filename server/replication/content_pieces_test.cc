@@ -18,9 +18,10 @@ constexpr uint64_t kElements = 3 * (kReplicaPieceBytesMax / sizeof(float)) / 2;
 class ContentPieces : public ::testing::Test {
  protected:
   std::unique_ptr<ShardContent> Fresh() {
-    return *ShardContent::Create(
-        absl::UnixEpoch(),
-        {.element_count = kElements, .optimizer = {.kind = OptimizerKind::kMomentum}}, memory_);
+    return *ShardContent::Create(absl::UnixEpoch(),
+                                 DenseShardConfig{.element_count = kElements,
+                                                  .optimizer = {.kind = OptimizerKind::kMomentum}},
+                                 memory_);
   }
   void Advance(ShardContent& content, uint64_t step) {
     std::vector<float> gradient(kElements, 0.1f * static_cast<float>(step));
@@ -36,7 +37,7 @@ class ContentPieces : public ::testing::Test {
                        .adjustment = {},
                        .gradient = {},
                        .digest = {}};
-    ASSERT_TRUE(content.Apply(absl::UnixEpoch(), record, gradient).ok());
+    ASSERT_TRUE(content.Apply(absl::UnixEpoch(), record, std::span<const float>(gradient)).ok());
   }
 
   BufferPool spares_{1 << 20};

@@ -14,6 +14,7 @@ constexpr uint64_t kPieceBytesInFlight = 2 * kReplicaPieceBytesMax;
 
 void ContentSender::SetHeld(uint64_t piece) {
   held_ = piece;
+  export_.Release(piece);
   sent_ = std::max(sent_, piece);
 }
 

@@ -24,6 +24,8 @@ class ContentSender {
   // The record as of which the content is.
   uint64_t index() const { return export_.index(); }
   bool HasPiece(uint64_t piece) const { return piece < export_.pieces(); }
+  // False: the piece was held by the successor, and can not be made again.
+  bool CanResend(uint64_t piece) const { return export_.Has(piece); }
   uint64_t held() const { return held_; }
 
   // The successor holds the pieces below `piece`; they are not resent.

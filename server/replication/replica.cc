@@ -11,8 +11,6 @@
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
 #include "common/net/frame_checksum.h"
-#include "common/tensor/codec.h"
-#include "common/tensor/wire_format_proto.h"
 
 namespace covey::server {
 namespace {
@@ -22,7 +20,7 @@ constexpr absl::Duration kAnnounceEvery = absl::Milliseconds(300);
 
 // Its frames are not in lent memory afterwards.
 void KeepFrames(BufferPool& spares, ShardRecord& record) {
-  record.gradient.frame = spares.Kept(record.gradient.frame);
+  Keep(record.gradient, spares);
   if (!record.initial_state) return;
   for (EncodedGradient& slot : record.initial_state->slots) slot.frame = spares.Kept(slot.frame);
 }
@@ -155,13 +153,14 @@ void Replica::Load(absl::Time now, const absl::StatusOr<Message>& piece, Outbox&
   if (!is_head()) Acknowledge(/*missing=*/true, outbox);
 }
 
-void Replica::Append(absl::Time now, ShardRecord record, std::span<const float> gradient,
-                     Outbox& outbox) {
+void Replica::Append(absl::Time now, ShardRecord record, const Gradient& gradient, Outbox& outbox) {
   record.index = content_->index() + 1;
-  // Length and samples were checked on arrival.
+  // Length, keys and samples were checked on arrival.
   COVEY_CHECK(content_->Apply(now, record, gradient).ok());
-  if (downstream_.DigestIsDue(record)) record.digest = content_->Digest();
-  if (RecordObserver* const observer = environment_.observer; observer != nullptr) {
+  if (downstream_.DigestIsDue(record)) record.digest = content_->RecordDigest();
+  // Recordings hold dense tables only.
+  RecordObserver* const observer = content_->sparse() == nullptr ? environment_.observer : nullptr;
+  if (observer != nullptr) {
     if (observer->keeps_gradients()) KeepFrames(environment_.spares, record);
     observer->OnAppended(now, {.id = id_,
                                .table = *view_->FindTable(id_.table),
@@ -183,7 +182,9 @@ void Replica::PassOn(absl::Time now, ShardRecord record, Outbox& outbox) {
     KeepFrames(environment_.spares, record);
   }
   if (held_records != nullptr) {
-    held_records->OnHeld(id_, generation_, record, content_->bytes());
+    // Logs of updates are for arrays; rows are always stored whole.
+    const uint64_t log_bytes_max = content_->sparse() != nullptr ? 0 : content_->bytes();
+    held_records->OnHeld(id_, generation_, record, log_bytes_max);
   }
   if (is_last && record.cut != 0) {
     cuts_.push_back(
@@ -270,7 +271,7 @@ void Replica::OnRecord(absl::Time now, const Message& message, Outbox& outbox) {
       (request.index() == content_->index() + 1 ||
        (request.index() > content_->index() && Planted(PlantedBug::kSkipMissingRecord)));
   if (is_next) {
-    auto record = ShardRecordOf(message, content_->element_count());
+    auto record = ShardRecordOf(message, content_->shape());
     if (!record.ok() || !CheckFrameChecksums(message).ok()) {
       ++environment_.counters.malformed;
     } else if (const absl::Status status = ApplyRecord(now, *record); !status.ok()) {
@@ -284,16 +285,10 @@ void Replica::OnRecord(absl::Time now, const Message& message, Outbox& outbox) {
 }
 
 absl::Status Replica::ApplyRecord(absl::Time now, ShardRecord record) {
-  absl::Status status;
-  if (record.version == Version() || record.gradient.format == proto::WIRE_FLOAT32) {
-    status = content_->Apply(now, record, record.gradient.frame.As<float>());
-  } else {
-    Buffer gradient = environment_.spares.Take(content_->value_bytes());
-    Decode(WireFormatFromProto(record.gradient.format).value(), record.gradient.frame.bytes(),
-           gradient.MutableAs<float>());
-    status = content_->Apply(now, record, gradient.As<float>());
-  }
-  if (!status.ok() || !record.digest || *record.digest == content_->Digest()) return status;
+  COVEY_ASSIGN_OR_RETURN(const GradientBuffers gradient,
+                         Decoded(record.gradient, content_->shape(), environment_.spares));
+  const absl::Status status = content_->Apply(now, record, gradient.spans());
+  if (!status.ok() || !record.digest || *record.digest == content_->RecordDigest()) return status;
   return absl::DataLossError(
       absl::StrCat("after record ", record.index, " its content differs from the others'"));
 }

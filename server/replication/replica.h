@@ -28,8 +28,8 @@
 #include "server/replication/shard_content.h"
 #include "server/replication/shard_counters.h"
 #include "server/replication/shard_record.h"
+#include "server/replication/table_rules.h"
 #include "server/table/table_memory.h"
-#include "server/table/table_spec.h"
 
 namespace covey::server {
 
@@ -95,7 +95,7 @@ class Replica {
 
   // The head's next record: sets its index and applies it. Precondition: version and all else fit;
   // `gradient` is the record's, decoded.
-  void Append(absl::Time now, ShardRecord record, std::span<const float> gradient, Outbox& outbox);
+  void Append(absl::Time now, ShardRecord record, const Gradient& gradient, Outbox& outbox);
   // As ReplicaLink::Source::early_acks_pending.
   void SetEarlyAcksPending(absl::Time now, bool pending, Outbox& outbox);
 

@@ -157,10 +157,16 @@ void ReplicaLink::OnContentRequest(absl::Time now, const proto::ReplicateReply& 
     StartFilling(source);
     next_piece = 0;
   }
-  if (content_->HasPiece(next_piece)) FillFrom(now, next_piece, reply.missing(), outbox);
+  if (content_->HasPiece(next_piece)) FillFrom(now, next_piece, reply.missing(), source, outbox);
 }
 
-void ReplicaLink::FillFrom(absl::Time now, uint64_t next_piece, bool missing, Outbox& outbox) {
+void ReplicaLink::FillFrom(absl::Time now, uint64_t next_piece, bool missing, const Source& source,
+                           Outbox& outbox) {
+  // The successor has lost what it held.
+  if (!content_->CanResend(next_piece)) {
+    StartFilling(source);
+    next_piece = 0;
+  }
   const Cause cause = next_piece > content_->held() ? Cause::kProgress : Cause::kNoProgress;
   if (next_piece < content_->held() || (missing && gap_filled_at_ != next_piece)) {
     gap_filled_at_ = next_piece;
@@ -184,7 +190,7 @@ void ReplicaLink::OnHeld(absl::Time now, const proto::ReplicateReply& reply, con
   if (state_.transfer() == Transfer::kFilling && held < content_->index()) {
     // Either a reply from before the successor asked, or it still has older content because the
     // first piece was lost.
-    if (reply.missing()) FillFrom(now, 0, /*missing=*/true, outbox);
+    if (reply.missing()) FillFrom(now, 0, /*missing=*/true, source, outbox);
     return;
   }
   if (state_.is_joining() && held < newest_ && held + 1 < source.log.first()) {

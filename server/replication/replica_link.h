@@ -108,7 +108,8 @@ class ReplicaLink {
               Outbox& outbox);
   void StartFilling(const Source& source);
   // The successor needs the pieces from this one on; `missing` as in ReplicateReply.
-  void FillFrom(absl::Time now, uint64_t next_piece, bool missing, Outbox& outbox);
+  void FillFrom(absl::Time now, uint64_t next_piece, bool missing, const Source& source,
+                Outbox& outbox);
   void SendPieces(Outbox& outbox);
   // Queries what the successor holds.
   void Query(Outbox& outbox) const;

@@ -2,25 +2,32 @@
 #include "server/replication/shard_content.h"
 
 #include <algorithm>
+#include <array>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/crc32c.h"
 #include "common/base/planted_bug.h"
+#include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/net/frame_checksum.h"
 
 namespace covey::server {
 
 absl::StatusOr<std::unique_ptr<ShardContent>> ShardContent::Create(absl::Time now,
-                                                                   const DenseShardConfig& config,
+                                                                   const Config& config,
                                                                    TableMemory& memory) {
-  COVEY_ASSIGN_OR_RETURN(std::unique_ptr<DenseShard> table, DenseShard::Create(config, memory));
-  return absl::WrapUnique(new ShardContent(std::move(table), now));
+  if (const auto* const sparse = std::get_if<SparseShardConfig>(&config)) {
+    COVEY_ASSIGN_OR_RETURN(std::shared_ptr<SparseShard> table, SparseShard::Create(*sparse));
+    return absl::WrapUnique(new ShardContent(nullptr, std::move(table), now));
+  }
+  COVEY_ASSIGN_OR_RETURN(std::unique_ptr<DenseShard> table,
+                         DenseShard::Create(std::get<DenseShardConfig>(config), memory));
+  return absl::WrapUnique(new ShardContent(std::move(table), nullptr, now));
 }
 
 absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,
-                                 std::span<const float> gradient) {
+                                 const Gradient& gradient) {
   const bool is_update = record.version != Version();
   const bool in_order = record.index == index_ + 1 &&
                         (!is_update || record.version == Version(version().value() + 1)) &&
@@ -30,17 +37,17 @@ absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,
         "record ", record.index, " makes version ", record.version.value(), "; here, record ",
         index_, " was the last and the version is ", version().value()));
   }
-  if (record.initial_state && record.initial_state->slots.size() != slots()) {
+  if (record.initial_state && (sparse_ || record.initial_state->slots.size() != slots())) {
     return absl::FailedPreconditionError(absl::StrCat(
         "record ", record.index, " gives the optimizer ", record.initial_state->slots.size(),
-        " arrays of state, and it keeps ", slots()));
+        " arrays of state, which are not those that it keeps"));
   }
   if (is_update) {
-    COVEY_RETURN_IF_ERROR(table_->Apply(gradient, record.samples, record.adjustment));
+    COVEY_RETURN_IF_ERROR(ApplyUpdate(record, gradient));
     asynchrony_ = record.asynchrony;
     last_update_ = now;
   }
-  if (record.initial_values) TakeInitialValues(record, gradient);
+  if (record.initial_values) TakeInitialValues(record, gradient.elements);
   index_ = record.index;
   last_cut_ = std::max(last_cut_, record.cut);
   for (const RecordedPush& push : record.pushes) {
@@ -59,33 +66,61 @@ absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,
   return absl::OkStatus();
 }
 
+absl::Status ShardContent::ApplyUpdate(const ShardRecord& record, const Gradient& gradient) {
+  if (dense_) return dense_->Apply(gradient.elements, record.samples, record.adjustment);
+  COVEY_ASSIGN_OR_RETURN(rows_refused_,
+                         sparse_->Apply(gradient.keys, gradient.elements, record.samples,
+                                        record.adjustment.rate_factor));
+  return absl::OkStatus();
+}
+
+ContentCut ShardContent::CutRest() const {
+  return {.index = index_,
+          .version = version(),
+          .samples = samples(),
+          .discarded = discarded_,
+          .last_cut = last_cut_,
+          .asynchrony = asynchrony_,
+          .values = {},
+          .slots = {},
+          .clocks = clocks_,
+          .push_history = push_history_};
+}
+
 ContentCut ShardContent::Cut() const {
-  ContentCut cut{.index = index_,
-                 .version = version(),
-                 .samples = samples(),
-                 .discarded = discarded_,
-                 .last_cut = last_cut_,
-                 .asynchrony = asynchrony_,
-                 .values = Values(),
-                 .slots = {},
-                 .clocks = clocks_,
-                 .push_history = push_history_};
+  ContentCut cut = CutRest();
+  if (sparse_) {
+    cut.rows = sparse_->Cut();
+    return cut;
+  }
+  cut.values = Values();
   for (size_t slot = 0; slot < slots(); ++slot) cut.slots.push_back(Slot(slot));
   return cut;
 }
 
 uint64_t ShardContent::Digest() const {
+  if (sparse_) return CutRest().Digest(std::array{sparse_->Digest()});
   const ContentCut cut = Cut();
-  std::vector<uint32_t> checksums = {ValuesChecksum()};
+  std::vector<uint64_t> checksums = {ValuesChecksum()};
   for (const Buffer& slot : cut.slots) checksums.push_back(Crc32c(slot.bytes()));
   return cut.Digest(checksums);
+}
+
+uint64_t ShardContent::RecordDigest() const {
+  return sparse_ ? CutRest().Digest(std::array{sparse_->PartDigest(MixBits(index_))}) : Digest();
 }
 
 absl::Status ShardContent::Restore(absl::Time now, uint64_t index, uint64_t version,
                                    uint64_t samples, Buffer values, std::vector<Buffer> slots,
                                    const std::vector<proto::ReplicaRecord>& records) {
-  table_->Restore(std::move(values), std::move(slots), version, samples);
-  checksum_.reset();
+  Begin(std::move(values), std::move(slots), version, samples);
+  return RestoreRest(now, index, version, samples, records);
+}
+
+absl::Status ShardContent::RestoreRest(absl::Time now, uint64_t index, uint64_t version,
+                                       uint64_t samples,
+                                       const std::vector<proto::ReplicaRecord>& records) {
+  if (sparse_) sparse_->RestoreCounts(version, samples);
   index_ = index;
   push_history_ = PushHistory();
   clocks_ = ClockVector();
@@ -136,11 +171,14 @@ void ShardContent::TakeInitialValues(const ShardRecord& record, std::span<const 
 
 void ShardContent::Begin(Buffer values, std::vector<Buffer> slots, uint64_t version,
                          uint64_t samples) {
-  table_->Restore(std::move(values), std::move(slots), version, samples);
+  dense_->Restore(std::move(values), std::move(slots), version, samples);
   checksum_.reset();
 }
 
-uint64_t ShardContent::bytes() const { return value_bytes() * (1 + slots()); }
+uint64_t ShardContent::bytes() const {
+  if (sparse_) return sparse_->rows() * sparse_->layout().row_bytes();
+  return value_bytes() * (1 + slots());
+}
 
 uint32_t ShardContent::ValuesChecksum() const {
   if (!checksum_ || checksum_->first != version().value()) {

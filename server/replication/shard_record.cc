@@ -16,26 +16,8 @@
 namespace covey::server {
 namespace {
 
-bool AreFramesOf(const Message& message, proto::WireFormat format, uint64_t element_count) {
-  const std::optional<WireFormat> known = WireFormatFromProto(format);
-  return known.has_value() &&
-         std::all_of(message.frames.begin(), message.frames.end(), [&](const Buffer& frame) {
-           return frame.size() == EncodedBytes(*known, element_count);
-         });
-}
-
-bool HasFrameOf(const Message& message, proto::WireFormat format, uint64_t element_count) {
-  return message.frames.size() == 1 && AreFramesOf(message, format, element_count);
-}
-
-// Gives the record its own checksum of the frame where it has none.
-void AddFrameOf(EncodedGradient& array, Message& message) {
-  if (!array.checksum) array.checksum = FrameChecksum(array.frame);
-  AddFrame(message, array.frame, *array.checksum);
-}
-
 EncodedGradient FrameOf(const Message& message, int i) {
-  EncodedGradient array{.frame = message.frames[static_cast<size_t>(i)], .checksum = {}};
+  EncodedGradient array{.frame = message.frames[static_cast<size_t>(i)]};
   const proto::Envelope& envelope = message.envelope;
   if (envelope.frame_checksums_size() == static_cast<int>(message.frames.size())) {
     array.checksum = envelope.frame_checksums(i);
@@ -53,10 +35,13 @@ InitialState InitialStateOf(const proto::InitialState& state, const Message& mes
 }
 
 absl::Status CheckInitialValues(const proto::ReplicateRequest& request, const Message& message,
-                                uint64_t element_count) {
+                                const GradientShape& shape) {
   const proto::InitialState& state = request.initial_state();
   const bool frames_fit =
-      AreFramesOf(message, proto::WIRE_FLOAT32, element_count) &&
+      !shape.is_sparse() &&
+      std::all_of(
+          message.frames.begin(), message.frames.end(),
+          [&](const Buffer& frame) { return frame.size() == shape.elements * sizeof(float); }) &&
       (request.has_initial_state() ? !message.frames.empty() : message.frames.size() == 1);
   if (request.version() == 0 && request.pushes().empty() && request.cut() == 0 &&
       request.format() == proto::WIRE_FLOAT32 && frames_fit &&
@@ -65,21 +50,22 @@ absl::Status CheckInitialValues(const proto::ReplicateRequest& request, const Me
   }
   return absl::InvalidArgumentError(
       absl::StrCat("record ", request.index(), " holds initial values that do not fit a shard of ",
-                   element_count, " elements; run servers of one version"));
+                   shape.elements, " elements; run servers of one version"));
 }
 
 absl::Status CheckUpdate(const proto::ReplicateRequest& request, const Message& message,
-                         uint64_t element_count) {
-  const bool fits = HasFrameOf(message, request.format(), element_count);
+                         const GradientShape& shape) {
+  const bool fits = AreGradientFrames(message, request.format(), request.keys(), shape);
   const bool momentum_fits =
       !request.has_momentum() || (request.momentum() >= 0 && request.momentum() < 1);
   if (fits && momentum_fits && std::isfinite(request.rate_factor()) && request.samples() > 0 &&
       request.samples() <= kShardSamplesMax) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("record ", request.index(), " holds an update that does not fit a shard of ",
-                   element_count, " elements; run servers of one version"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "record ", request.index(), " holds an update that does not fit a shard of ",
+      shape.is_sparse() ? absl::StrCat("rows of ", shape.row_width) : absl::StrCat(shape.elements),
+      " elements; run servers of one version"));
 }
 
 }  // namespace
@@ -100,7 +86,7 @@ ShardRecord InitialValuesRecord(EncodedGradient values, std::optional<InitialSta
 }
 
 size_t ShardRecord::frame_bytes() const {
-  size_t bytes = gradient.frame.size();
+  size_t bytes = gradient.frame_bytes();
   if (!initial_state) return bytes;
   for (const EncodedGradient& slot : initial_state->slots) bytes += slot.frame.size();
   return bytes;
@@ -137,11 +123,12 @@ Message ToMessage(ShardRecord& record) {
     }
   }
   request.set_format(record.gradient.format);
-  AddFrameOf(record.gradient, message);
+  if (record.gradient.keys) *request.mutable_keys() = record.gradient.keys->list;
+  AddGradientFrames(record.gradient, message);
   if (!record.initial_state) return message;
   request.mutable_initial_state()->set_updates(record.initial_state->updates);
   request.mutable_initial_state()->set_samples(record.initial_state->samples);
-  for (EncodedGradient& slot : record.initial_state->slots) AddFrameOf(slot, message);
+  for (EncodedGradient& slot : record.initial_state->slots) AddGradientFrames(slot, message);
   return message;
 }
 
@@ -172,7 +159,7 @@ void Describe(const AsynchronyEstimates& estimates, proto::AsynchronyEstimates& 
   to.set_updates_above_target(estimates.updates_above_target);
 }
 
-absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t element_count) {
+absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, const GradientShape& shape) {
   const proto::ReplicateRequest& request = message.envelope.replicate_request();
   ShardRecord record{.index = request.index(),
                      .version = Version(request.version()),
@@ -199,19 +186,18 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t eleme
                                                    "servers of one version"));
   }
   if (record.initial_values) {
-    COVEY_RETURN_IF_ERROR(CheckInitialValues(request, message, element_count));
+    COVEY_RETURN_IF_ERROR(CheckInitialValues(request, message, shape));
     if (request.has_initial_state()) {
       record.initial_state = InitialStateOf(request.initial_state(), message);
     }
-  } else if (record.version == Version()) {
+    record.gradient = FrameOf(message, 0);
     return record;
-  } else {
-    COVEY_RETURN_IF_ERROR(CheckUpdate(request, message, element_count));
-    if (request.has_momentum()) record.adjustment.momentum = request.momentum();
-    COVEY_ASSIGN_OR_RETURN(record.asynchrony, AsynchronyOf(request.asynchrony()));
   }
-  record.gradient = FrameOf(message, 0);
-  record.gradient.format = request.format();
+  if (record.version == Version()) return record;
+  COVEY_RETURN_IF_ERROR(CheckUpdate(request, message, shape));
+  if (request.has_momentum()) record.adjustment.momentum = request.momentum();
+  COVEY_ASSIGN_OR_RETURN(record.asynchrony, AsynchronyOf(request.asynchrony()));
+  record.gradient = EncodedGradientOf(message, request.format(), request.keys(), shape);
   return record;
 }
 

@@ -14,18 +14,11 @@
 #include "common/contract/momentum_governor.h"
 #include "common/net/message.h"
 #include "proto/replication.pb.h"
+#include "server/replication/gradient.h"
 #include "server/replication/push_history.h"
 #include "server/table/dense_shard.h"
 
 namespace covey::server {
-
-// A gradient in its encoded form.
-struct EncodedGradient {
-  Buffer frame;
-  proto::WireFormat format = proto::WIRE_FLOAT32;
-  // Checksum of the frame; nothing = not computed yet.
-  std::optional<uint32_t> checksum;
-};
 
 // With what the optimizer begins, where initial values come with its state.
 struct InitialState {
@@ -56,7 +49,8 @@ struct ShardRecord {
   uint64_t samples = 0;
   UpdateAdjustment adjustment;
   AsynchronyEstimates asynchrony;  // of an update
-  EncodedGradient gradient;        // without a frame when there are no values and no update
+  // Without a frame when there are no values and no update.
+  EncodedGradient gradient;
   // The gradient's frame holds the initial values, in float32. There is no update, no push and no
   // cut then.
   bool initial_values = false;
@@ -86,9 +80,9 @@ bool IsQuery(const proto::ReplicateRequest& request);
 // Of a record, and of a content's description. INVALID_ARGUMENT: no server measures this.
 absl::StatusOr<AsynchronyEstimates> AsynchronyOf(const proto::AsynchronyEstimates& estimates);
 void Describe(const AsynchronyEstimates& estimates, proto::AsynchronyEstimates& to);
-// INVALID_ARGUMENT: no server of this version makes such a record for a shard of this size. Looks
+// INVALID_ARGUMENT: no server of this version makes such a record for a shard of this shape. Looks
 // neither at the bytes of the frames, nor at the number of slots that initial values come with.
-absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t element_count);
+absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, const GradientShape& shape);
 
 // The newest records of a shard's history, kept to be resent. Actor-confined.
 class RecordLog {

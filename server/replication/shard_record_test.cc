@@ -51,7 +51,7 @@ Message Update() {
 
 // A peer's record of another size would be copied into the shard's memory.
 TEST(ShardRecord, RefusesInitialValuesThatNoServerMakes) {
-  const auto intact = ShardRecordOf(InitialValues(), kElements);
+  const auto intact = ShardRecordOf(InitialValues(), {.elements = kElements});
   ASSERT_TRUE(intact.ok()) << intact.status();
   EXPECT_TRUE(intact->initial_values);
   EXPECT_EQ(intact->version, Version());
@@ -72,12 +72,13 @@ TEST(ShardRecord, RefusesInitialValuesThatNoServerMakes) {
   for (size_t i = 0; i < changes.size(); ++i) {
     Message message = InitialValues();
     changes[i](message);
-    EXPECT_TRUE(absl::IsInvalidArgument(ShardRecordOf(message, kElements).status())) << i;
+    EXPECT_TRUE(absl::IsInvalidArgument(ShardRecordOf(message, {.elements = kElements}).status()))
+        << i;
   }
 }
 
 TEST(ShardRecord, RefusesInitialStatesThatNoServerMakes) {
-  const auto intact = ShardRecordOf(InitialValuesWithState(), kElements);
+  const auto intact = ShardRecordOf(InitialValuesWithState(), {.elements = kElements});
   ASSERT_TRUE(intact.ok()) << intact.status();
   ASSERT_TRUE(intact->initial_state);
   EXPECT_EQ(intact->initial_state->updates, 7u);
@@ -99,12 +100,13 @@ TEST(ShardRecord, RefusesInitialStatesThatNoServerMakes) {
   for (size_t i = 0; i < changes.size(); ++i) {
     Message message = InitialValuesWithState();
     changes[i](message);
-    EXPECT_TRUE(absl::IsInvalidArgument(ShardRecordOf(message, kElements).status())) << i;
+    EXPECT_TRUE(absl::IsInvalidArgument(ShardRecordOf(message, {.elements = kElements}).status()))
+        << i;
   }
 }
 
 TEST(ShardRecord, RefusesUpdatesThatNoServerMakes) {
-  ASSERT_TRUE(ShardRecordOf(Update(), kElements).ok());
+  ASSERT_TRUE(ShardRecordOf(Update(), {.elements = kElements}).ok());
   using Change = std::function<void(proto::ReplicateRequest&)>;
   const std::vector<Change> changes = {
       [](proto::ReplicateRequest& r) { r.set_samples(0); },
@@ -118,7 +120,8 @@ TEST(ShardRecord, RefusesUpdatesThatNoServerMakes) {
   for (size_t i = 0; i < changes.size(); ++i) {
     Message message = Update();
     changes[i](*message.envelope.mutable_replicate_request());
-    EXPECT_TRUE(absl::IsInvalidArgument(ShardRecordOf(message, kElements).status())) << i;
+    EXPECT_TRUE(absl::IsInvalidArgument(ShardRecordOf(message, {.elements = kElements}).status()))
+        << i;
   }
 }
 
@@ -126,17 +129,18 @@ TEST(ShardContent, TakesInitialValuesBeforeTheFirstUpdateOnly) {
   BufferPool spares(1 << 20);
   HostMemory memory(spares);
   const auto content =
-      ShardContent::Create(absl::UnixEpoch(), {.element_count = kElements}, memory).value();
+      ShardContent::Create(absl::UnixEpoch(), DenseShardConfig{.element_count = kElements}, memory)
+          .value();
   const std::vector<float> values = {1, 2, 3, 4};
   const auto apply = [&](ShardRecord& record) {
     record.index = content->index() + 1;
-    return content->Apply(absl::UnixEpoch(), record, values);
+    return content->Apply(absl::UnixEpoch(), record, std::span<const float>(values));
   };
   ShardRecord initial = InitialValuesRecord({});
   EXPECT_TRUE(apply(initial).ok());
   EXPECT_EQ(content->Values().As<float>()[2], 3);
   EXPECT_EQ(content->version(), Version());
-  ShardRecord with_slots = ShardRecordOf(InitialValuesWithState(), kElements).value();
+  ShardRecord with_slots = ShardRecordOf(InitialValuesWithState(), {.elements = kElements}).value();
   EXPECT_TRUE(absl::IsFailedPrecondition(apply(with_slots))) << "the optimizer keeps none";
   ShardRecord counted = InitialValuesRecord({}, InitialState{.slots = {}, .updates = 3});
   EXPECT_TRUE(apply(counted).ok());

@@ -19,12 +19,14 @@ double AggregatedUpdate::rate_factor() const {
   return first + above / static_cast<double>(samples);
 }
 
-GradientAggregator::GradientAggregator(const Contract& contract, BufferPool& spares)
+GradientAggregator::GradientAggregator(const Contract& contract, BufferPool& spares,
+                                       size_t row_width)
     : spares_(spares),
+      row_width_(row_width),
       gate_(contract),
-      arrivals_{.pushes = {}, .gradient_sum = GradientSum(spares), .encoded = {}} {}
+      arrivals_{.pushes = {}, .gradient_sum = GradientSum(spares, row_width), .encoded = {}} {}
 
-void GradientAggregator::Add(const ReceivedPush& push, const Buffer& gradient,
+void GradientAggregator::Add(const ReceivedPush& push, const GradientBuffers& gradient,
                              const EncodedGradient& encoded) {
   const uint64_t number =
       gate_.Add({.group = push.group, .step = push.step, .samples = push.samples});
@@ -54,7 +56,7 @@ void GradientAggregator::SumReleased() {
 void GradientAggregator::Join(const HeldPush& held, AggregatedUpdate& update) {
   update.pushes.push_back(held.push);
   if (held.push.samples == 0) return;
-  const bool is_first = update.gradient_sum.buffer().empty();
+  const bool is_first = update.gradient_sum.empty();
   // The encoded form of the first push may share the memory of the sum.
   update.encoded = {};
   update.gradient_sum.Add(held.gradient);
@@ -65,22 +67,28 @@ void GradientAggregator::KeepHeld() {
   if (Planted(PlantedBug::kHoldLentGradients)) return;
   // Earlier ones were kept when they were added.
   if (!held_.empty()) Keep(held_.rbegin()->second);
-  EncodedGradient& encoded = arrivals_.encoded;
-  const bool is_sum = encoded.frame.data() == arrivals_.gradient_sum.buffer().data();
+  const Buffer before = arrivals_.gradient_sum.elements();
   arrivals_.gradient_sum.Keep();
-  encoded.frame = is_sum ? arrivals_.gradient_sum.buffer() : spares_.Kept(encoded.frame);
+  KeepEncoded(before.data(), arrivals_.gradient_sum.elements(), arrivals_.encoded);
+}
+
+void GradientAggregator::KeepEncoded(const uint8_t* before, const Buffer& kept,
+                                     EncodedGradient& encoded) {
+  // A float32 gradient is its own encoded form.
+  if (encoded.frame.data() == before) encoded.frame = kept;
+  server::Keep(encoded, spares_);
 }
 
 void GradientAggregator::Keep(HeldPush& held) {
-  // A float32 gradient is its own encoded form.
-  const bool is_gradient = held.encoded.frame.data() == held.gradient.data();
-  held.gradient = spares_.Kept(held.gradient);
-  held.encoded.frame = is_gradient ? held.gradient : spares_.Kept(held.encoded.frame);
+  Buffer& elements = held.gradient.elements;
+  const Buffer before = elements;
+  elements = row_width_ != 0 ? elements.Kept() : spares_.Kept(elements);
+  KeepEncoded(before.data(), elements, held.encoded);
 }
 
 size_t GradientAggregator::held_bytes() const {
-  size_t bytes = arrivals_.gradient_sum.buffer().size();
-  for (const auto& [number, held] : held_) bytes += held.gradient.size();
+  size_t bytes = arrivals_.gradient_sum.bytes();
+  for (const auto& [number, held] : held_) bytes += held.gradient.bytes();
   return bytes;
 }
 
@@ -91,7 +99,8 @@ std::optional<AggregatedUpdate> GradientAggregator::TakeDue(absl::Time now,
   // The pushes that are not held were summed on arrival.
   const bool is_summed = std::any_of(due->pushes.begin(), due->pushes.end(),
                                      [this](uint64_t number) { return !held_.contains(number); });
-  AggregatedUpdate next{.pushes = {}, .gradient_sum = GradientSum(spares_), .encoded = {}};
+  AggregatedUpdate next{
+      .pushes = {}, .gradient_sum = GradientSum(spares_, row_width_), .encoded = {}};
   AggregatedUpdate update = std::move(is_summed ? arrivals_ : next);
   if (is_summed) arrivals_ = std::move(next);
   for (const uint64_t number : due->pushes) {
@@ -102,7 +111,10 @@ std::optional<AggregatedUpdate> GradientAggregator::TakeDue(absl::Time now,
   }
   COVEY_CHECK(update.pushes.size() == due->pushes.size());
   update.samples = due->samples;
-  if (update.encoded.frame.empty()) update.encoded = {.frame = update.gradient_sum.buffer()};
+  update.gradient_sum.Finish();
+  if (update.encoded.frame.empty() && !update.encoded.keys) {
+    update.encoded = update.gradient_sum.Encoded();
+  }
   return update;
 }
 

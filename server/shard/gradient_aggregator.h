@@ -49,14 +49,16 @@ struct AggregatedUpdate {
 // Actor-confined. `spares` outlives it.
 class GradientAggregator {
  public:
-  GradientAggregator(const Contract& contract, BufferPool& spares);
+  // `row_width` as GradientShape.
+  GradientAggregator(const Contract& contract, BufferPool& spares, size_t row_width = 0);
 
   // Shows which pushes wait, and whether a push may be added.
   const UpdateGate& gate() const { return gate_; }
 
   // Precondition: the gate admits the push, and it is no duplicate. `encoded`: the same gradient as
   // it arrived; without a frame when `gradient` has been changed since.
-  void Add(const ReceivedPush& push, const Buffer& gradient, const EncodedGradient& encoded = {});
+  void Add(const ReceivedPush& push, const GradientBuffers& gradient,
+           const EncodedGradient& encoded = {});
 
   // Called instead of Add when the push is received but will be part of no update.
   void Discard(const ReceivedPush& push) { gate_.Pass(push.group, push.step); }
@@ -87,17 +89,20 @@ class GradientAggregator {
  private:
   struct HeldPush {
     ReceivedPush push;
-    Buffer gradient;
+    GradientBuffers gradient;
     EncodedGradient encoded;
   };
   static void Join(const HeldPush& held, AggregatedUpdate& update);
   void Sum(const HeldPush& held);
   // Those that were held beyond a cut, and are arrivals of the gate by now; they came first.
   void SumReleased();
+  // `kept`: the elements of the gradient, which were at `before`. The encoded form is kept, too.
+  void KeepEncoded(const uint8_t* before, const Buffer& kept, EncodedGradient& encoded);
   void Keep(HeldPush& held);
 
   // Constant after construction.
   BufferPool& spares_;
+  const size_t row_width_;
 
   // Owned by the actor's thread.
   UpdateGate gate_;

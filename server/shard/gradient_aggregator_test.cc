@@ -26,11 +26,13 @@ class Gatherer {
 
   void Push(uint32_t group, uint64_t step, float value) {
     const std::vector<float> gradient = {value};
-    aggregator_.Add({.key = {.producer = {.id = group}, .sequence = step},
-                     .group = GroupId(group),
-                     .step = Step(step),
-                     .samples = 2},
-                    Buffer::CopyOf({reinterpret_cast<const uint8_t*>(gradient.data()), 4}));
+    aggregator_.Add(
+        {.key = {.producer = {.id = group}, .sequence = step},
+         .group = GroupId(group),
+         .step = Step(step),
+         .samples = 2},
+        {.elements = Buffer::CopyOf({reinterpret_cast<const uint8_t*>(gradient.data()), 4}),
+         .keys = {}});
   }
   // The sums of all updates that are due.
   std::vector<float> Due() {
@@ -38,7 +40,7 @@ class Gatherer {
     pushes_.clear();
     const GroupCensus groups{.live = live_, .known = live_.size()};
     while (const auto update = aggregator_.TakeDue(absl::UnixEpoch(), groups)) {
-      sums.push_back(update->gradient_sum.elements()[0]);
+      sums.push_back(update->gradient_sum.gradient().elements[0]);
       for (const ReceivedPush& push : update->pushes) {
         pushes_.push_back(push.group.value() * 10 + push.step.value());
       }
@@ -121,12 +123,12 @@ TEST(GradientAggregator, CopiesALentGradientOnlyIfItIsHeld) {
                       .group = GroupId(1),
                       .step = Step(1),
                       .samples = 1},
-                     lent, {.frame = lent, .checksum = 7});
+                     {.elements = lent, .keys = {}}, {.frame = lent, .checksum = 7});
       auto update = aggregator.TakeDue(absl::UnixEpoch(), groups);
       ASSERT_EQ(update.has_value(), is_due || kind == Contract::Kind::kAsync);
       aggregator.KeepHeld();
       if (update) {
-        EXPECT_EQ(update->gradient_sum.buffer().data(), lent.data());
+        EXPECT_EQ(update->gradient_sum.elements().data(), lent.data());
         EXPECT_EQ(update->encoded.frame.data(), lent.data());
         continue;
       }
@@ -138,7 +140,7 @@ TEST(GradientAggregator, CopiesALentGradientOnlyIfItIsHeld) {
       update = aggregator.TakeDue(absl::UnixEpoch(), groups);
       ASSERT_TRUE(update.has_value());
       // One copy is both.
-      EXPECT_EQ(update->encoded.frame.data(), update->gradient_sum.buffer().data());
+      EXPECT_EQ(update->encoded.frame.data(), update->gradient_sum.elements().data());
       EXPECT_EQ(update->encoded.checksum, 7u);
     }
   }

@@ -1,40 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/shard/gradient_sum.h"
 
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/planted_bug.h"
 #include "common/tensor/kernels.h"
+#include "server/sparse/row_sums.h"
 
 namespace covey::server {
+namespace {
 
-void GradientSum::Add(const Buffer& gradient) {
-  if (sum_.empty()) {
-    sum_ = gradient;
+struct SumOfRows {
+  std::vector<uint64_t> keys;
+  std::vector<float> rows;
+};
+
+// Memory that belongs to the sum.
+template <typename T>
+Buffer PartOf(const std::shared_ptr<const SumOfRows>& sum, const std::vector<T>& elements) {
+  return Buffer::Wrap(elements.data(), elements.size() * sizeof(T), [sum] {});
+}
+
+}  // namespace
+
+void GradientSum::Add(const GradientBuffers& gradient) {
+  if (row_width_ != 0 || empty()) {
+    parts_.push_back(gradient);
     is_spare_ = false;
-    return;
+  } else {
+    AddElements(gradient.elements);
   }
-  COVEY_CHECK(gradient.size() == sum_.size());
+}
+
+void GradientSum::AddElements(const Buffer& elements) {
+  Buffer& sum = parts_.front().elements;
+  COVEY_CHECK(elements.size() == sum.size());
   if (!is_spare_) {
-    Buffer spare = spares_->Take(sum_.size());
-    covey::Add(sum_.As<float>(), gradient.As<float>(), spare.MutableAs<float>());
-    sum_ = std::move(spare);
+    Buffer spare = spares_->Take(sum.size());
+    covey::Add(sum.As<float>(), elements.As<float>(), spare.MutableAs<float>());
+    sum = std::move(spare);
     is_spare_ = true;
     return;
   }
-  AddInto(sum_.MutableAs<float>(), gradient.As<float>());
+  AddInto(sum.MutableAs<float>(), elements.As<float>());
 }
 
 void GradientSum::Keep() {
-  if (sum_.is_lent()) CopyToSpare();
+  if (empty()) return;
+  // Those before it were kept when they were added.
+  Buffer& newest = parts_.back().elements;
+  newest = row_width_ != 0 ? newest.Kept() : spares_->Kept(newest);
 }
 
-void GradientSum::CopyToSpare() {
-  Buffer spare = spares_->Take(sum_.size());
-  std::memcpy(spare.MutableData(), sum_.data(), sum_.size());
-  sum_ = std::move(spare);
-  is_spare_ = true;
+void GradientSum::Finish() {
+  if (parts_.size() < 2) return;
+  std::vector<KeyedRows> gradients;
+  for (const GradientBuffers& part : parts_) {
+    gradients.push_back({.keys = part.spans().keys, .rows = part.spans().elements});
+  }
+  if (Planted(PlantedBug::kSumRowsTwice)) gradients.push_back(gradients.back());
+  const auto sum = std::make_shared<SumOfRows>();
+  SumByKey(gradients, row_width_, sum->keys, sum->rows);
+  parts_ = {{.elements = PartOf(sum, sum->rows), .keys = PartOf(sum, sum->keys)}};
+}
+
+size_t GradientSum::bytes() const {
+  size_t bytes = 0;
+  for (const GradientBuffers& part : parts_) bytes += part.bytes();
+  return bytes;
+}
+
+EncodedGradient GradientSum::Encoded() const {
+  EncodedGradient encoded{.frame = elements()};
+  if (row_width_ != 0) encoded.keys = covey::Encoded(gradient().keys);
+  return encoded;
 }
 
 }  // namespace covey::server

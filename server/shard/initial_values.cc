@@ -35,7 +35,7 @@ absl::Status NotFinite(const Message& request, size_t frame, uint64_t first_elem
 
 absl::Status CheckArrays(const Message& request, const ShardContent& content) {
   const proto::PushRequest& push = request.envelope.push_request();
-  PushForm form{.element_count = content.element_count(), .samples_so_far = content.samples()};
+  PushForm form{.shape = content.shape(), .samples_so_far = content.samples()};
   if (push.has_initial_state()) {
     form.frames += content.slots();
     const proto::InitialState& state = push.initial_state();

@@ -47,4 +47,10 @@ void ParkedReplies::Take(absl::FunctionRef<bool(const PendingReply&)> wanted,
   }
 }
 
+size_t ParkedReplies::bytes() const {
+  size_t bytes = 0;
+  for (const PendingReply& reply : replies_) bytes += reply.keys.size();
+  return bytes;
+}
+
 }  // namespace covey::server

@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
+#include "common/base/buffer.h"
 #include "common/cluster/ids.h"
 #include "common/contract/read_gate.h"
 #include "common/net/message.h"
@@ -30,6 +31,7 @@ struct PendingReply {
   absl::Time deadline;
   bool wants_values = true;
   bool wants_slots = false;  // of the optimizer, after the values; of a pull
+  Buffer keys;               // of a sparse table: of the rows that are wanted
 
   // For a push only.
   struct Push {
@@ -67,6 +69,8 @@ class ParkedReplies {
   // Earliest deadline; InfiniteFuture() when nothing waits.
   absl::Time next_deadline() const { return next_deadline_; }
   size_t size() const { return replies_.size(); }
+  // Of keys.
+  size_t bytes() const;
 
  private:
   std::vector<PendingReply> replies_;

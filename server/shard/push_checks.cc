@@ -6,7 +6,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
+#include "common/net/frame_checksum.h"
 #include "common/optimizer/kernels.h"
 #include "common/optimizer/learning_rate.h"
 #include "common/tensor/wire_format_proto.h"
@@ -60,6 +62,42 @@ absl::Status CheckGroup(const Message& request, const ClusterView& view) {
                                              : std::string(" has left the job")));
 }
 
+absl::Status CheckFrames(const Message& request, WireFormat format, const PushForm& form) {
+  if (IsQuery(request)) return absl::OkStatus();
+  const size_t wanted = EncodedBytes(format, form.shape.elements);
+  const auto fits = [wanted](const Buffer& frame) { return frame.size() == wanted; };
+  if (request.frames.size() == form.frames &&
+      std::all_of(request.frames.begin(), request.frames.end(), fits)) {
+    return absl::OkStatus();
+  }
+  size_t bytes = 0;
+  for (const Buffer& frame : request.frames) bytes += frame.size();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the gradient has ", bytes, " bytes in ", request.frames.size(), " frames, the shard has ",
+      wanted, " bytes as ", WireFormatName(format), "; push ",
+      form.frames == 1 ? std::string("one frame") : absl::StrCat(form.frames, " frames"),
+      " of the shard's size"));
+}
+
+absl::Status CheckKeyedFrames(const Message& request, WireFormat format,
+                              const GradientShape& shape) {
+  const proto::PushRequest& push = request.envelope.push_request();
+  if (!push.has_keys()) {
+    return absl::InvalidArgumentError("the table is sparse; push the rows of some keys");
+  }
+  if (format == WireFormat::kInt8Block) {
+    return absl::InvalidArgumentError(
+        "rows of a sparse table do not travel as int8; push float32, float16 or bfloat16");
+  }
+  if (IsQuery(request) || AreGradientFrames(request, push.format(), push.keys(), shape)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the push names ", push.keys().count(), " keys, and has ", request.frames.size(),
+                   " frames; push two, the keys and a row of ", shape.row_width, " elements as ",
+                   WireFormatName(format), " for each, of at most ", kKeysPerRequestMax, " keys"));
+}
+
 }  // namespace
 
 std::string NameOf(const Producer& producer, const ClusterView& view) {
@@ -77,7 +115,10 @@ bool IsGone(const Producer& producer, const ClusterView& view) {
 }
 
 bool IsQuery(const Message& request) {
-  return request.envelope.has_push_request() && request.frames.empty();
+  if (!request.envelope.has_push_request()) return false;
+  const proto::PushRequest& push = request.envelope.push_request();
+  if (!push.has_keys()) return request.frames.empty();
+  return push.keys().count() > 0 && request.frames.size() < 2;
 }
 
 absl::Status CheckForm(const Message& request, const PushForm& form) {
@@ -90,18 +131,11 @@ absl::Status CheckForm(const Message& request, const PushForm& form) {
                      " is not known here; use one of tensor.proto, or run servers of the client's "
                      "version"));
   }
-  const size_t wanted = EncodedBytes(*format, form.element_count);
-  const auto fits = [wanted](const Buffer& frame) { return frame.size() == wanted; };
-  if (!IsQuery(request) && (request.frames.size() != form.frames ||
-                            !std::all_of(request.frames.begin(), request.frames.end(), fits))) {
-    size_t bytes = 0;
-    for (const Buffer& frame : request.frames) bytes += frame.size();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the gradient has ", bytes, " bytes in ", request.frames.size(), " frames, the shard has ",
-        wanted, " bytes as ", WireFormatName(*format), "; push ",
-        form.frames == 1 ? std::string("one frame") : absl::StrCat(form.frames, " frames"),
-        " of the shard's size"));
+  if (!form.shape.is_sparse() && push.has_keys()) {
+    return absl::InvalidArgumentError("the table is dense; push a gradient of all its elements");
   }
+  COVEY_RETURN_IF_ERROR(form.shape.is_sparse() ? CheckKeyedFrames(request, *format, form.shape)
+                                               : CheckFrames(request, *format, form));
   const uint64_t samples_min = push.group() == 0 ? 1 : 0;
   if (push.samples() < samples_min || push.samples() > kShardSamplesMax - form.samples_so_far) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -138,15 +172,38 @@ absl::Status CheckSender(const Message& request, const ClusterView& view) {
                                                       : CheckGroup(request, view);
 }
 
-absl::Status CheckFinite(std::span<const float> gradient, uint64_t first_element,
+absl::Status CheckFinite(const Gradient& gradient, const ShardContent& content,
                          const proto::PushRequest& push, const ClusterView& view) {
-  const std::optional<size_t> bad = FirstNonFinite(gradient);
+  const std::optional<size_t> bad = FirstNonFinite(gradient.elements);
   if (!bad) return absl::OkStatus();
+  const SparseShard* const rows = content.sparse();
+  const std::string place = rows == nullptr
+                                ? absl::StrCat("element ", *bad, " of the shard (element ",
+                                               content.first_element() + *bad, " of the table)")
+                                : absl::StrCat("column ", *bad % rows->width(), " of key ",
+                                               gradient.keys[*bad / rows->width()]);
   return absl::InvalidArgumentError(absl::StrCat(
-      NameOf(KeyOf(push.id()).producer, view), " pushed ", gradient[*bad], " at element ", *bad,
-      " of the shard (element ", first_element + *bad, " of the table), step ",
-      push.id().sequence(), "; nothing was applied; look at the loss and the learning rate of ",
-      "that producer"));
+      NameOf(KeyOf(push.id()).producer, view), " pushed ", gradient.elements[*bad], " at ", place,
+      ", step ", push.id().sequence(),
+      "; nothing was applied; look at the loss and the learning rate of that producer"));
+}
+
+absl::StatusOr<Buffer> WantedKeys(const Message& request, const proto::KeyList& list,
+                                  const SparseShard& shard) {
+  if (list.count() == 0) return Buffer();
+  const proto::Envelope& envelope = request.envelope;
+  if (request.frames.empty() || !IsKeyFrame(list, request.frames[0]) ||
+      static_cast<size_t>(envelope.frame_checksums_size()) != request.frames.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the request names ", list.count(), " keys, and its first frame does not hold them; send ",
+        "the keys of the wanted rows, at most ", kKeysPerRequestMax));
+  }
+  if (FrameChecksum(request.frames[0]) != envelope.frame_checksums(0)) {
+    return absl::UnavailableError("the keys did not arrive as they were sent, ask again");
+  }
+  COVEY_ASSIGN_OR_RETURN(Buffer keys, DecodedKeys(list, request.frames[0]));
+  COVEY_RETURN_IF_ERROR(shard.CheckHolds(keys.As<uint64_t>()));
+  return keys;
 }
 
 }  // namespace covey::server

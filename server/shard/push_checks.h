@@ -2,14 +2,16 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/base/buffer.h"
 #include "common/cluster/view.h"
 #include "common/net/message.h"
 #include "server/replication/push_history.h"
+#include "server/replication/shard_content.h"
 
 namespace covey::server {
 
@@ -21,14 +23,16 @@ std::string NameOf(const Producer& producer, const ClusterView& view);
 // Whether no push of this producer can be admitted any more.
 bool IsGone(const Producer& producer, const ClusterView& view);
 
-// A push without a frame is a query whether the push was received; it is answered like a duplicate.
+// A push without the frame of its gradient is a query whether the push was received; it is answered
+// like a duplicate. Of a sparse table, it may have the keys of the rows that it asks for, and a
+// push without keys has no frames, and is none.
 bool IsQuery(const Message& request);
 
-// Whether the request is well-formed: `frames` frames of exactly the size that the format needs, or
-// none; a valid number of samples; an identity that fits its sender. No correct peer sends a
-// request that fails here. INVALID_ARGUMENT: says what is wrong.
+// Whether the request is well-formed: `frames` frames of the size that the format needs, those of
+// rows, or none; a valid number of samples; an identity that fits its sender. No correct peer
+// sends a request that fails here. INVALID_ARGUMENT: says what is wrong.
 struct PushForm {
-  uint64_t element_count = 0;
+  GradientShape shape;
   uint64_t samples_so_far = 0;
   size_t frames = 1;
 };
@@ -39,9 +43,14 @@ absl::Status CheckForm(const Message& request, const PushForm& form);
 // another generation.
 absl::Status CheckSender(const Message& request, const ClusterView& view);
 
-// INVALID_ARGUMENT: an element is NaN or infinite; names it, counted from `first_element` of the
-// table.
-absl::Status CheckFinite(std::span<const float> gradient, uint64_t first_element,
+// INVALID_ARGUMENT: an element is NaN or infinite; names it, and its place in the table.
+absl::Status CheckFinite(const Gradient& gradient, const ShardContent& content,
                          const proto::PushRequest& push, const ClusterView& view);
+
+// The keys of the rows that a pull of a sparse table asks for, or a push that wants values.
+// INVALID_ARGUMENT: the request has no list of keys of this shard. UNAVAILABLE: they did not arrive
+// as they were sent.
+absl::StatusOr<Buffer> WantedKeys(const Message& request, const proto::KeyList& list,
+                                  const SparseShard& shard);
 
 }  // namespace covey::server

@@ -10,8 +10,6 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
-#include "common/tensor/codec.h"
-#include "common/tensor/wire_format_proto.h"
 #include "server/shard/frame_inspection.h"
 #include "server/shard/push_checks.h"
 
@@ -22,7 +20,7 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
   const proto::PushRequest& push = request.envelope.push_request();
   if (absl::Status status = CheckForm(
           request,
-          {.element_count = shard_.content().element_count(),
+          {.shape = shard_.content().shape(),
            .samples_so_far = shard_.content().samples() + aggregator_.gate().samples_held()});
       !status.ok()) {
     ++shard_.counters.malformed;
@@ -47,10 +45,27 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
     Discard(now, received, outbox);
     return false;
   }
+  COVEY_ASSIGN_OR_RETURN(Taken taken, TakeGradient(request));
+  shard_.ledger.Add(key, shard_.replica.has_required_successor() ? AckLedger::Ack::kReceived
+                                                                 : AckLedger::Ack::kEarly);
+  if (shard_.correction.compensates()) {
+    Buffer& elements = taken.gradient.elements;
+    elements = shard_.correction.Compensate(received, elements, shard_.content().Values());
+    taken.encoded = {};
+  }
+  aggregator_.Add(received, taken.gradient, taken.encoded);
+  return false;
+}
+
+absl::StatusOr<PushPipeline::Taken> PushPipeline::TakeGradient(const Message& request) {
+  const proto::PushRequest& push = request.envelope.push_request();
+  const GradientShape shape = shard_.content().shape();
+  const Buffer* const keys =
+      shape.is_sparse() && !request.frames.empty() ? &request.frames[0] : nullptr;
   bool is_screened = false;
   const auto inspect = [&](const Buffer& frame) {
     // Other formats are screened as decoded.
-    if (push.format() != proto::WIRE_FLOAT32) return FrameChecksum(frame);
+    if (&frame == keys || push.format() != proto::WIRE_FLOAT32) return FrameChecksum(frame);
     const FrameInspection found = InspectFrame(frame.As<float>());
     is_screened = found.all_finite;
     return found.checksum;
@@ -61,22 +76,20 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
         "the gradient did not arrive as it was sent, nothing was applied, push it again: ",
         intact.message()));
   }
-  const Buffer gradient = Decoded(push.format(), request.frames[0]);
-  if (!is_screened) {
-    COVEY_RETURN_IF_ERROR(Screen(gradient, push));
+  Taken taken;
+  taken.encoded = EncodedGradientOf(request, push.format(), push.keys(), shape);
+  absl::StatusOr<GradientBuffers> decoded = Decoded(taken.encoded, shape, shard_.spares);
+  absl::Status fits = decoded.status();
+  if (fits.ok() && shape.is_sparse()) {
+    fits = shard_.content().sparse()->CheckHolds(decoded->spans().keys);
   }
-  shard_.ledger.Add(key, shard_.replica.has_required_successor() ? AckLedger::Ack::kReceived
-                                                                 : AckLedger::Ack::kEarly);
-  const EncodedGradient encoded{.frame = request.frames[0],
-                                .format = push.format(),
-                                .checksum = request.envelope.frame_checksums(0)};
-  if (shard_.correction.compensates()) {
-    aggregator_.Add(received,
-                    shard_.correction.Compensate(received, gradient, shard_.content().Values()));
-  } else {
-    aggregator_.Add(received, gradient, encoded);
+  if (!fits.ok()) {
+    ++shard_.counters.malformed;
+    return fits;
   }
-  return false;
+  taken.gradient = *std::move(decoded);
+  if (!is_screened) COVEY_RETURN_IF_ERROR(Screen(taken.gradient.spans(), push));
+  return taken;
 }
 
 absl::StatusOr<bool> PushPipeline::IsKnown(const PushKey& key) const {
@@ -101,17 +114,9 @@ absl::Status PushPipeline::CheckRoom(const Producer& producer) const {
                    "fewer clients, or let them form groups"));
 }
 
-Buffer PushPipeline::Decoded(proto::WireFormat format, const Buffer& frame) {
-  if (format == proto::WIRE_FLOAT32) return frame;
-  Buffer gradient = shard_.spares.Take(shard_.content().value_bytes());
-  Decode(WireFormatFromProto(format).value(), frame.bytes(), gradient.MutableAs<float>());
-  return gradient;
-}
-
-absl::Status PushPipeline::Screen(const Buffer& gradient, const proto::PushRequest& push) {
+absl::Status PushPipeline::Screen(const Gradient& gradient, const proto::PushRequest& push) {
   if (!refuses_non_finite_) return absl::OkStatus();
-  absl::Status status =
-      CheckFinite(gradient.As<float>(), shard_.content().first_element(), push, *shard_.view);
+  absl::Status status = CheckFinite(gradient, shard_.content(), push, *shard_.view);
   if (!status.ok()) ++shard_.counters.non_finite;
   return status;
 }
@@ -159,7 +164,7 @@ void PushPipeline::Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbo
                              .base_version = push.base_version});
   }
   MakeRoom(record);
-  shard_.replica.Append(now, std::move(record), update.gradient_sum.elements(), outbox);
+  shard_.replica.Append(now, std::move(record), update.gradient_sum.gradient(), outbox);
 }
 
 void PushPipeline::MakeRoom(ShardRecord& record) const {

@@ -34,7 +34,7 @@ class PushPipeline {
   PushPipeline(ServedShard& shard, const Contract& contract, bool refuses_non_finite)
       : shard_(shard),
         refuses_non_finite_(refuses_non_finite),
-        aggregator_(contract, shard.spares) {}
+        aggregator_(contract, shard.spares, shard.content().shape().row_width) {}
 
   // Adds the push to the next update, or says why not. True when it had been received before.
   absl::StatusOr<bool> Accept(absl::Time now, const Message& request, const PushKey& key,
@@ -60,8 +60,13 @@ class PushPipeline {
   // Whether the push was received before; it may be applied or wait.
   absl::StatusOr<bool> IsKnown(const PushKey& key) const;
   absl::Status CheckRoom(const Producer& producer) const;
-  Buffer Decoded(proto::WireFormat format, const Buffer& frame);
-  absl::Status Screen(const Buffer& gradient, const proto::PushRequest& push);
+  struct Taken {
+    GradientBuffers gradient;
+    EncodedGradient encoded;
+  };
+  // The gradient of a push, checked and decoded.
+  absl::StatusOr<Taken> TakeGradient(const Message& request);
+  absl::Status Screen(const Gradient& gradient, const proto::PushRequest& push);
   void Discard(absl::Time now, const ReceivedPush& push, Outbox& outbox);
   void Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbox);
   // Names the producers that must be forgotten to make room for those in the record.

@@ -103,6 +103,11 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
       .key = key, .base_version = Version(push.base_version()), .duplicate = *duplicate};
   pending.wants_values = push.read().wanted();
   if (pending.wants_values) {
+    if (const absl::Status known = FindWanted(request, push.keys(), pending); !known.ok()) {
+      return replies_.Refuse(pending.reply, known, outbox);
+    }
+  }
+  if (pending.wants_values) {
     pending.requirement = ReadRequirement::Of(pending.bound, contract());
     replies_.SendWhenFresh(now, std::move(pending), outbox);
   } else {
@@ -128,8 +133,31 @@ void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
   ++shard_.counters.pulls;
   PendingReply pending = BeginPendingReply(now, request, pull.read(), pull.deadline_ms());
   pending.wants_slots = pull.with_slots();
+  if (const absl::Status known = FindWanted(request, pull.keys(), pending); !known.ok()) {
+    return replies_.Refuse(pending.reply, known, outbox);
+  }
   pending.requirement = ReadRequirement::Of(pending.bound, contract());
   replies_.SendWhenFresh(now, std::move(pending), outbox);
+}
+
+absl::Status Shard::FindWanted(const Message& request, const proto::KeyList& keys,
+                               PendingReply& pending) {
+  const SparseShard* const rows = content().sparse();
+  const bool names_keys = request.envelope.has_pull_request()
+                              ? request.envelope.pull_request().has_keys()
+                              : request.envelope.push_request().has_keys();
+  if (names_keys != (rows != nullptr)) {
+    return absl::InvalidArgumentError(names_keys
+                                          ? "the table is dense; ask for all its elements"
+                                          : "the table is sparse; ask for the rows of some keys");
+  }
+  if (rows == nullptr) return absl::OkStatus();
+  if (pending.wants_slots) {
+    return absl::InvalidArgumentError(
+        "the optimizer's state of a sparse table can not be pulled; it is in snapshots");
+  }
+  COVEY_ASSIGN_OR_RETURN(pending.keys, WantedKeys(request, keys, *rows));
+  return absl::OkStatus();
 }
 
 bool Shard::ApplyDue(absl::Time now, Outbox& outbox) {
@@ -262,7 +290,7 @@ void Shard::Wake(absl::Time now, Outbox& outbox) {
 }
 
 size_t Shard::queued_bytes() const {
-  return pipeline_.held_bytes() + shard_.replica.kept_bytes() + replies_.undurable_bytes();
+  return pipeline_.held_bytes() + shard_.replica.kept_bytes() + replies_.bytes();
 }
 
 proto::TableAsynchrony Shard::ReportAsynchrony() const {

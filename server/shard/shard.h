@@ -16,12 +16,12 @@
 #include "common/runtime/actor.h"
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
+#include "server/replication/table_rules.h"
 #include "server/shard/cut_alignment.h"
 #include "server/shard/initial_values.h"
 #include "server/shard/push_pipeline.h"
 #include "server/shard/served_shard.h"
 #include "server/shard/shard_replies.h"
-#include "server/table/table_spec.h"
 
 namespace covey::server {
 
@@ -113,6 +113,9 @@ class Shard {
   void FollowOrder();
   void TakeInitialValues(absl::Time now, const Message& request, PendingReply pending,
                          Outbox& outbox);
+  // Of a sparse table, the rows that a request asks for.
+  absl::Status FindWanted(const Message& request, const proto::KeyList& keys,
+                          PendingReply& pending);
   // Whether the push has been received; it may be applied or wait.
   bool IsReceived(GroupId group, Step step) const;
   // Makes the cut that the view orders.

@@ -47,7 +47,7 @@ void ShardReplies::SendWhenDurable(absl::Time now, PendingReply& pending, Outbox
     Describe(*pending.reply.envelope.mutable_pull_reply()->mutable_state());
   }
   if (pending.wants_values) {
-    AddFrame(pending.reply, shard_.content().Values(), shard_.content().ValuesChecksum());
+    AddValues(pending);
     if (shard_.correction.compensates()) RecordSent(pending);
   }
   if (pending.wants_slots) AddSlots(pending.reply);
@@ -60,6 +60,20 @@ void ShardReplies::SendWhenDurable(absl::Time now, PendingReply& pending, Outbox
   } else {
     undurable_.Add(std::move(complete));
   }
+}
+
+void ShardReplies::AddValues(PendingReply& pending) {
+  const SparseShard* const rows = shard_.content().sparse();
+  if (rows == nullptr) {
+    AddFrame(pending.reply, shard_.content().Values(), shard_.content().ValuesChecksum());
+    return;
+  }
+  const std::span<const uint64_t> keys = pending.keys.As<uint64_t>();
+  if (keys.empty()) return;
+  Buffer values = Buffer::Allocate(keys.size() * rows->width() * sizeof(float));
+  rows->Read(keys, values.MutableAs<float>());
+  const uint32_t checksum = FrameChecksum(values);
+  AddFrame(pending.reply, std::move(values), checksum);
 }
 
 void ShardReplies::AddSlots(Message& reply) {
@@ -85,6 +99,9 @@ void ShardReplies::CompletePushReply(PendingReply& pending) {
   if (!reply.durable()) shard_.ledger.OweReply(key, pending.reply);
   reply.set_discarded(recorded && finding->discarded);
   reply.set_has_values(pending.wants_values);
+  if (recorded && applied == shard_.version()) {
+    reply.set_rows_refused(shard_.content().rows_refused());
+  }
   if (base != Version() && applied > base) {
     reply.set_staleness(applied.value() - base.value() - 1);
   }
@@ -102,6 +119,7 @@ void ShardReplies::QueueDurableAcks(absl::Time now, const AggregatedUpdate& upda
     if (!owed) continue;
     proto::PushReply& reply = *owed->envelope.mutable_push_reply();
     reply.set_applied_version(shard_.version().value());
+    reply.set_rows_refused(shard_.content().rows_refused());
     reply.set_durable(true);
     Describe(*reply.mutable_state());
     undurable_.Add({.index = shard_.content().index(),

@@ -59,8 +59,8 @@ class ShardReplies {
   size_t parked() const { return parked_.size(); }
   absl::Time next_parked_deadline() const { return parked_.next_deadline(); }
   absl::Time next_undurable_deadline() const { return undurable_.next_deadline(); }
-  // Of old values that wait here.
-  size_t undurable_bytes() const { return undurable_.bytes(); }
+  // Of old values and of keys that wait here.
+  size_t bytes() const { return undurable_.bytes() + parked_.bytes(); }
 
  private:
   void SendNow(absl::Time now, UndurableReply complete, Outbox& outbox);
@@ -68,6 +68,7 @@ class ShardReplies {
   void RecordSent(const PendingReply& pending);
   bool IsFreshEnough(absl::Time now, const ReadRequirement& requirement) const;
   Freshness FreshnessAt(absl::Time now) const;
+  void AddValues(PendingReply& pending);
   // Precondition: the reply is to a pull, and has the values.
   void AddSlots(Message& reply);
   // Precondition: the reply is to a push.

@@ -12,7 +12,7 @@
 #include "common/cluster/limits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/table/table_spec.h"
+#include "server/replication/table_rules.h"
 #include "server/testing/shard_fixture.h"
 
 namespace covey::server {

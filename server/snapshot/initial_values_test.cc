@@ -71,9 +71,10 @@ class InitialValuesTest : public testing::Test {
   }
 
   std::unique_ptr<ShardContent> Fresh(uint64_t elements) {
-    return *ShardContent::Create(
-        absl::UnixEpoch(),
-        {.element_count = elements, .optimizer = {.kind = OptimizerKind::kMomentum}}, memory_);
+    return *ShardContent::Create(absl::UnixEpoch(),
+                                 DenseShardConfig{.element_count = elements,
+                                                  .optimizer = {.kind = OptimizerKind::kMomentum}},
+                                 memory_);
   }
 
   MemoryFolder store_;

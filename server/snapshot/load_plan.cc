@@ -70,7 +70,8 @@ absl::StatusOr<Plan> PlanShard(const proto::SnapshotManifest& manifest, const pr
   }
   const proto::SnapshotShard* const shard = entries.content;
   for (const proto::SnapshotPiece& piece : shard->pieces()) {
-    if (!IsTaken(piece, wanted.takes)) continue;
+    // Of a sparse shard also to end its rows, of which there may be none.
+    if (!IsTaken(piece, wanted.takes) && !table.spec().has_sparse()) continue;
     PlannedPiece& planned = plan.emplace_back();
     planned.shard = shard;
     planned.piece = &piece;
@@ -101,6 +102,21 @@ void AddOverlap(const proto::SnapshotShard& shard, const proto::SnapshotPiece& p
   planned.as.set_first(first - wanted.first);
 }
 
+// Adds a piece of rows; the shard takes those that it holds.
+void AddRows(const proto::SnapshotShard& shard, const proto::SnapshotPiece& piece, Plan& plan) {
+  PlannedPiece& planned = plan.emplace_back();
+  planned.shard = &shard;
+  planned.piece = &piece;
+  planned.bytes = piece.bytes();
+  planned.as.set_kind(proto::ReplicaPiece::ROWS);
+}
+
+// Adds a piece that ends the rows, of which there may be none.
+void AddEnd(const proto::SnapshotShard& shard, Plan& plan) {
+  AddRows(shard, *shard.pieces().rbegin(), plan);
+  plan.back().as.set_kind(proto::ReplicaPiece::RECORD);
+}
+
 // The values of the wanted range.
 absl::StatusOr<Plan> PlanValues(const proto::SnapshotManifest& manifest, const proto::Table& table,
                                 const LoadSource& wanted) {
@@ -112,6 +128,7 @@ absl::StatusOr<Plan> PlanValues(const proto::SnapshotManifest& manifest, const p
                                               " of the ", wanted.count, " elements from ",
                                               wanted.first, " on"));
   }
+  const bool is_sparse = table.spec().has_sparse();
   std::vector<std::pair<const proto::Shard*, ShardEntries>> shards;
   for (auto range = RangeWith(table, wanted.first);
        range != table.shards().end() && range->first_element() < wanted_end; ++range) {
@@ -126,10 +143,15 @@ absl::StatusOr<Plan> PlanValues(const proto::SnapshotManifest& manifest, const p
       continue;
     }
     for (const proto::SnapshotPiece& piece : entries.content->pieces()) {
+      if (is_sparse && piece.kind() == proto::ReplicaPiece::ROWS) {
+        AddRows(*entries.content, piece, plan);
+        continue;
+      }
       if (piece.kind() != proto::ReplicaPiece::VALUES) continue;
       AddOverlap(*entries.content, piece, range->first_element() + piece.first(), wanted, plan);
     }
   }
+  if (is_sparse) AddEnd(*shards.back().second.content, plan);
   return rebuilds ? plan : Numbered(std::move(plan));
 }
 

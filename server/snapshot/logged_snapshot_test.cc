@@ -26,9 +26,9 @@
 #include "gtest/gtest.h"
 #include "server/replay/stored_content.h"
 #include "server/replication/shard_content.h"
+#include "server/replication/table_rules.h"
 #include "server/snapshot/snapshot_writer.h"
 #include "server/table/host_memory.h"
-#include "server/table/table_spec.h"
 
 namespace covey::server {
 namespace {
@@ -75,7 +75,7 @@ class LoggedSnapshotTest : public ::testing::Test {
   void Append(ShardId id, ShardRecord record, std::span<const float> gradient,
               bool is_missed = false) {
     record.index = Content(id).index() + 1;
-    ASSERT_TRUE(Content(id).Apply(kNow, record, gradient).ok());
+    ASSERT_TRUE(Content(id).Apply(kNow, record, std::span<const float>(gradient)).ok());
     if (!is_missed) writer_.OnHeld(id, 7, record, Content(id).bytes());
     writer_.SendLogs(outbox_);
   }

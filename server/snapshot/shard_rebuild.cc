@@ -6,10 +6,8 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/net/message.h"
-#include "common/tensor/codec.h"
-#include "common/tensor/wire_format_proto.h"
+#include "server/replication/table_rules.h"
 #include "server/snapshot/update_batch.h"
-#include "server/table/table_spec.h"
 
 namespace covey::server {
 namespace {
@@ -36,7 +34,7 @@ absl::Status ShardRebuild::Add(const proto::SnapshotShard& entry, int piece,
                                const Buffer& payload) {
   if (!IsLog(entry)) return AddContent(entry, piece, payload);
   COVEY_CHECK(content_ != nullptr);
-  return ForEachUpdate(payload, content_->element_count(),
+  return ForEachUpdate(payload, content_->shape(),
                        [&](ShardRecord record) { return Apply(entry, std::move(record)); });
 }
 
@@ -76,15 +74,11 @@ absl::Status ShardRebuild::Apply(const proto::SnapshotShard& log, ShardRecord re
   // Of the new history.
   record.index = content_->index() + 1;
   record.digest.reset();
-  absl::Status applied;
-  if (record.gradient.frame.empty() || record.gradient.format == proto::WIRE_FLOAT32) {
-    applied = content_->Apply(kAnyTime, record, record.gradient.frame.As<float>());
-  } else {
-    Buffer gradient = spares_->Take(content_->value_bytes());
-    Decode(WireFormatFromProto(record.gradient.format).value(), record.gradient.frame.bytes(),
-           gradient.MutableAs<float>());
-    applied = content_->Apply(kAnyTime, record, gradient.As<float>());
-  }
+  const absl::Status applied = [&]() -> absl::Status {
+    COVEY_ASSIGN_OR_RETURN(const GradientBuffers gradient,
+                           Decoded(record.gradient, content_->shape(), *spares_));
+    return content_->Apply(kAnyTime, record, gradient.spans());
+  }();
   return applied.ok() ? applied : absl::DataLossError(applied.message());
 }
 

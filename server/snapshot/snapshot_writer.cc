@@ -322,7 +322,8 @@ void SnapshotWriter::SendPiece(Outbox& outbox) {
   entry.set_slot(piece.slot());
   entry.set_first(piece.first());
   Append(PieceFrames(HeaderOf(shard.entry, entry), payload), outbox);
-  if (++shard.next_piece < shard.content->pieces()) return;
+  shard.content->Release(++shard.next_piece);
+  if (shard.next_piece < shard.content->pieces()) return;
   contents_.Store(shard.entry);
   sent_.push_back(std::move(shard.entry));
   pending_.pop_front();

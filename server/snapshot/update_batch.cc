@@ -76,7 +76,7 @@ std::vector<Buffer> UpdateBatch::Take() {
   return std::exchange(parts_, {});
 }
 
-absl::Status ForEachUpdate(const Buffer& payload, uint64_t element_count,
+absl::Status ForEachUpdate(const Buffer& payload, const GradientShape& shape,
                            absl::FunctionRef<absl::Status(ShardRecord)> take) {
   uint64_t at = 0;
   while (at < payload.size()) {
@@ -98,7 +98,7 @@ absl::Status ForEachUpdate(const Buffer& payload, uint64_t element_count,
     for (uint64_t i = 0; i < count; ++i) {
       message.frames.push_back(payload.Slice(at + head + i * (frames / count), frames / count));
     }
-    absl::StatusOr<ShardRecord> record = ShardRecordOf(message, element_count);
+    absl::StatusOr<ShardRecord> record = ShardRecordOf(message, shape);
     if (!record.ok()) return NoBatch(at);
     COVEY_RETURN_IF_ERROR(take(*std::move(record)));
     at += head + Aligned(frames);

@@ -54,7 +54,7 @@ class UpdateBatch {
 // Gives the records of a payload in their order; their frames share its memory. Errors: DATA_LOSS:
 // it is not what UpdateBatch has made of records of a shard of this size; others as `take`, which
 // ends it. Precondition: the payload was checked against its checksum.
-absl::Status ForEachUpdate(const Buffer& payload, uint64_t element_count,
+absl::Status ForEachUpdate(const Buffer& payload, const GradientShape& shape,
                            absl::FunctionRef<absl::Status(ShardRecord)> take);
 
 }  // namespace covey::server

@@ -56,7 +56,7 @@ TEST(UpdateBatch, RecordsAreReadAsTheyWereAdded) {
 
   std::vector<ShardRecord> read;
   const absl::Status status =
-      ForEachUpdate(Buffer::CopyOf(payload), kElements, [&](ShardRecord record) {
+      ForEachUpdate(Buffer::CopyOf(payload), {.elements = kElements}, [&](ShardRecord record) {
         read.push_back(std::move(record));
         return absl::OkStatus();
       });

@@ -5,6 +5,8 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/crc32c.h"
+#include "common/base/random.h"
 
 namespace covey::server {
 namespace {
@@ -27,6 +29,19 @@ class ArrayWriter {
 };
 
 }  // namespace
+
+uint64_t DigestOf(const SparseRow& row, const RowLayout& layout) {
+  const auto checksum = [](const float* elements, size_t count) -> uint64_t {
+    return Crc32c({reinterpret_cast<const uint8_t*>(elements), count * sizeof(float)});
+  };
+  uint64_t digest = MixBits(row.key ^ MixBits(uint64_t{row.stamp} << 32 | row.updates));
+  digest = MixBits(digest ^ checksum(row.values, layout.width));
+  for (size_t slot = 0; slot < layout.slot_widths.size(); ++slot) {
+    if (layout.slot_widths[slot] == 0) continue;
+    digest = MixBits(digest ^ checksum(row.slots[slot], layout.slot_widths[slot]));
+  }
+  return digest;
+}
 
 RowPiece MakeRowPiece(std::span<const SparseRow> rows, const RowLayout& layout) {
   RowPiece piece{.rows = rows.size(), .frame = Buffer::Allocate(rows.size() * layout.row_bytes())};

@@ -33,6 +33,9 @@ struct RowLayout {
   }
 };
 
+// Of everything in the row. Digests of rows are added up, so that their order does not matter.
+uint64_t DigestOf(const SparseRow& row, const RowLayout& layout);
+
 // Rows of a sparse table on their way to another server or to a store: one frame of arrays, each
 // with one entry per row.
 //

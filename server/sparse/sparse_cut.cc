@@ -4,31 +4,33 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/planted_bug.h"
+
 namespace covey::server {
 
-SparseCut::SparseCut(SparseShard& shard)
-    : shard_(shard),
-      layout_(shard.layout()),
+SparseCut::SparseCut(std::shared_ptr<SparseShard> shard)
+    : shard_(std::move(shard)),
+      layout_(shard_->layout()),
       row_bytes_(layout_.row_bytes()),
-      rows_(shard.rows()),
-      version_(shard.version()),
-      samples_(shard.samples()),
-      rows_made_(shard.rows_made_),
-      settled_(size_t{shard.rows_made_} + 1) {
-  for (const uint32_t free : shard.free_rows_) settled_[free] = true;
-  shard.cuts_.push_back(this);
+      rows_(shard_->rows()),
+      version_(shard_->version()),
+      samples_(shard_->samples()),
+      rows_made_(shard_->rows_made_),
+      settled_(size_t{shard_->rows_made_} + 1) {
+  for (const uint32_t free : shard_->free_rows_) settled_[free] = true;
+  shard_->cuts_.push_back(this);
 }
 
-SparseCut::~SparseCut() { std::erase(shard_.cuts_, this); }
+SparseCut::~SparseCut() { std::erase(shard_->cuts_, this); }
 
 bool SparseCut::IsSettled(uint32_t row) const { return row > rows_made_ || settled_[row]; }
 
 void SparseCut::Save(const IndexEntry& entry) {
-  if (IsSettled(entry.row)) return;
+  if (IsSettled(entry.row) || Planted(PlantedBug::kCutWithoutCopies)) return;
   // Also when it has been read: the number may become another row's.
   settled_[entry.row] = true;
   if (is_done_ || entry.place < next_) return;
-  const SparseRow row = shard_.RowAt(entry);
+  const SparseRow row = shard_->RowAt(entry);
   Copy copy{.stamp = row.stamp, .updates = row.updates, .elements = {}};
   copy.elements.reserve(layout_.elements());
   copy.elements.assign(row.values, row.values + layout_.width);
@@ -42,7 +44,7 @@ void SparseCut::Save(const IndexEntry& entry) {
 SparseRow SparseCut::RowOf(uint64_t place, const Copy& copy) const {
   const float* const elements = copy.elements.data();
   const float* const slots = elements + layout_.width;
-  return {.key = shard_.KeyOf(place),
+  return {.key = shard_->KeyOf(place),
           .stamp = copy.stamp,
           .updates = copy.updates,
           .values = elements,
@@ -70,11 +72,11 @@ RowPiece SparseCut::Next(size_t bytes_max) {
     return true;
   };
   if (!is_done_) {
-    shard_.index_.VisitFrom(next_, [&](const IndexEntry& entry) {
+    shard_->index_.VisitFrom(next_, [&](const IndexEntry& entry) {
       while (saved != saved_.end() && saved->first < entry.place) {
         if (!add_saved()) return false;
       }
-      return IsSettled(entry.row) || add(entry.place, shard_.RowAt(entry));
+      return IsSettled(entry.row) || add(entry.place, shard_->RowAt(entry));
     });
   }
   while (!is_full && saved != saved_.end()) add_saved();

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/container/btree_map.h"
@@ -21,8 +22,8 @@ namespace covey::server {
 // not been read yet. So nothing stops, a row is copied at most once, and the copies go as the rows
 // are read. Rows that are made after the cut are no part of it.
 //
-// Actor-confined, on the shard's thread. Deterministic. Memory: a bit for each row of the shard,
-// and the copies.
+// Actor-confined, on the shard's thread; the shard stays as long as its cuts. Deterministic.
+// Memory: a bit for each row of the shard, and the copies.
 class SparseCut {
  public:
   ~SparseCut();
@@ -32,6 +33,7 @@ class SparseCut {
   uint64_t version() const { return version_; }
   uint64_t samples() const { return samples_; }
 
+  RowLayout layout() const { return layout_; }
   // The next rows, ascending by MixBits(key): as many as fit, and at least one. Empty when all have
   // been read.
   RowPiece Next(size_t bytes_max);
@@ -47,14 +49,14 @@ class SparseCut {
     std::vector<float> elements;
   };
 
-  explicit SparseCut(SparseShard& shard);
+  explicit SparseCut(std::shared_ptr<SparseShard> shard);
   // The row is about to change, or to go.
   void Save(const IndexEntry& entry);
   SparseRow RowOf(uint64_t place, const Copy& copy) const;
   // Whether the shard's row is no part of the cut, or has been saved.
   bool IsSettled(uint32_t row) const;
 
-  SparseShard& shard_;
+  const std::shared_ptr<SparseShard> shard_;
   const RowLayout layout_;
   const size_t row_bytes_;
   const uint64_t rows_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/planted_bug_switch.h"
 #include "common/base/random.h"
 #include "common/table/key_slots.h"
 #include "gtest/gtest.h"
@@ -28,7 +29,7 @@ SparseShardConfig Config(OptimizerKind kind = OptimizerKind::kRowwiseAdagrad) {
           .learning_rate = {.base_rate = 0.1}};
 }
 
-std::unique_ptr<SparseShard> Open(const SparseShardConfig& config) {
+std::shared_ptr<SparseShard> Open(const SparseShardConfig& config) {
   return SparseShard::Create(config).value();
 }
 
@@ -87,6 +88,24 @@ TEST(SparseCutTest, ACutIsTheContentOfItsVersionWhateverComesLater) {
       EXPECT_EQ(reading.cut->held_bytes(), 0);
     }
   }
+}
+
+TEST(SparseCutTest, ACutWithoutCopiesIsFound) {
+  PlantBug(PlantedBug::kCutWithoutCopies);
+  Random random(1);
+  const auto shard = Open(Config());
+  Update(*shard, random, 500, 1'000);
+  const uint64_t digest = shard->Digest();
+  const auto cut = shard->Cut();
+  Update(*shard, random, 500, 1'000);
+  std::vector<RowPiece> pieces;
+  do {
+    pieces.push_back(cut->Next(10'000));
+  } while (pieces.back().rows > 0);
+  PlantBug(PlantedBug::kNone);
+  const auto copy = Open(Config());
+  Restore(*copy, *cut, pieces);
+  EXPECT_NE(copy->Digest(), digest);
 }
 
 TEST(SparseCutTest, OnlyRowsThatChangeBeforeTheyAreReadAreCopied) {
@@ -153,7 +172,7 @@ TEST(SparseCutTest, RowsGoToWhateverShardHoldsTheirSlots) {
   for (uint64_t key = 0; key < 5'000; ++key) keys.push_back(key * key);
   const auto whole = part(0, 1);
   push(*whole, keys);
-  std::vector<std::unique_ptr<SparseShard>> to;
+  std::vector<std::shared_ptr<SparseShard>> to;
   for (uint64_t i = 0; i < 2; ++i) to.push_back(part(i, 2));
   uint64_t taken = 0;
   for (uint64_t i = 0; i < 3; ++i) {

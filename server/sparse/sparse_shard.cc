@@ -10,7 +10,6 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/base/crc32c.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/table/key_slots.h"
@@ -23,6 +22,8 @@ namespace {
 constexpr size_t kBlock = kRowsPerUpdateMax;
 // How many keys ahead of its lookup an index entry is fetched.
 constexpr size_t kAhead = 24;
+// About how many rows PartDigest reads.
+constexpr size_t kRowsPerPart = 2048;
 
 void PrefetchBytes(const void* from, size_t bytes) {
   const char* const start = static_cast<const char*>(from);
@@ -38,28 +39,28 @@ struct SparseShard::Block {
   std::array<uint32_t, kBlock> rows;  // 0: the shard is full, and there is no such row
 };
 
-absl::StatusOr<std::unique_ptr<SparseShard>> SparseShard::Create(const SparseShardConfig& config) {
+absl::StatusOr<std::shared_ptr<SparseShard>> SparseShard::Create(const SparseShardConfig& config) {
   if (config.slot_count == 0 || config.slot_count > kKeySlots ||
       config.first_slot > kKeySlots - config.slot_count) {
     return absl::InvalidArgumentError(
         absl::StrCat("open shard: ", config.slot_count, " slots from ", config.first_slot,
                      " on; choose at least 1, and none beyond the ", kKeySlots, " of a table"));
   }
-  if (config.width == 0 || config.width > SparseShardConfig::kWidthMax) {
+  if (config.width == 0 || config.width > kRowWidthMax) {
     return absl::InvalidArgumentError(absl::StrCat("open shard: rows of ", config.width,
-                                                   " elements; choose 1 to ",
-                                                   SparseShardConfig::kWidthMax));
+                                                   " elements; choose 1 to ", kRowWidthMax));
   }
-  if (config.rows_max == 0 || config.rows_max > SparseShardConfig::kRowsPerShardMax) {
+  if (config.rows_max == 0 || config.rows_max > kRowsPerShardMax) {
     return absl::InvalidArgumentError(absl::StrCat("open shard: at most ", config.rows_max,
-                                                   " rows; choose 1 to ",
-                                                   SparseShardConfig::kRowsPerShardMax));
+                                                   " rows; choose 1 to ", kRowsPerShardMax));
   }
   COVEY_RETURN_IF_ERROR(config.initializer.Validate());
   COVEY_ASSIGN_OR_RETURN(auto schedule, LearningRateSchedule::Create(config.learning_rate));
   COVEY_ASSIGN_OR_RETURN(auto optimizer, RowOptimizer::Create(config.optimizer, config.width));
-  return absl::WrapUnique(new SparseShard(config, schedule, std::move(optimizer)));
+  return std::shared_ptr<SparseShard>(new SparseShard(config, schedule, std::move(optimizer)));
 }
+
+std::shared_ptr<SparseShard> SparseShard::Empty() const { return Create(config_).value(); }
 
 SparseShard::SparseShard(const SparseShardConfig& config, LearningRateSchedule schedule,
                          std::unique_ptr<RowOptimizer> optimizer)
@@ -75,8 +76,6 @@ SparseShard::SparseShard(const SparseShardConfig& config, LearningRateSchedule s
   }
 }
 
-SparseShard::~SparseShard() { COVEY_CHECK(cuts_.empty()); }
-
 RowLayout SparseShard::layout() const {
   RowLayout layout{.width = config_.width};
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
@@ -85,7 +84,9 @@ RowLayout SparseShard::layout() const {
   return layout;
 }
 
-std::unique_ptr<SparseCut> SparseShard::Cut() { return absl::WrapUnique(new SparseCut(*this)); }
+std::unique_ptr<SparseCut> SparseShard::Cut() {
+  return absl::WrapUnique(new SparseCut(shared_from_this()));
+}
 
 void SparseShard::SaveForCuts(const IndexEntry& entry) {
   for (SparseCut* const cut : cuts_) cut->Save(entry);
@@ -151,20 +152,23 @@ absl::Status SparseShard::Check(std::span<const uint64_t> keys, std::span<const 
                      " rows of ", config_.width, "; push ", keys.size() * config_.width));
   }
   COVEY_RETURN_IF_ERROR(CheckSamples(samples, samples_));
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (i > 0 && keys[i] <= keys[i - 1]) {
+  for (size_t i = 1; i < keys.size(); ++i) {
+    if (keys[i] <= keys[i - 1]) {
       return absl::InvalidArgumentError(absl::StrCat("apply: key ", keys[i], " follows key ",
                                                      keys[i - 1],
                                                      "; push keys ascending, each once"));
     }
-    if (!Holds(keys[i])) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("apply: key ", keys[i], " lies in slot ", SlotOfKey(keys[i]),
-                       ", the shard holds ", config_.slot_count, " slots from ", config_.first_slot,
-                       " on; route it by the newest view"));
-    }
   }
-  return absl::OkStatus();
+  return CheckHolds(keys);
+}
+
+absl::Status SparseShard::CheckHolds(std::span<const uint64_t> keys) const {
+  const auto stray =
+      std::find_if(keys.begin(), keys.end(), [this](uint64_t key) { return !Holds(key); });
+  if (stray == keys.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "key ", *stray, " lies in slot ", SlotOfKey(*stray), ", the shard holds ", config_.slot_count,
+      " slots from ", config_.first_slot, " on; route it by the newest view"));
 }
 
 void SparseShard::FindPlaces(Block& block) const {
@@ -276,31 +280,37 @@ void SparseShard::Read(std::span<const uint64_t> keys, std::span<float> values) 
   }
 }
 
-absl::StatusOr<uint64_t> SparseShard::RestoreRows(const RowPiece& piece) {
+absl::StatusOr<uint64_t> SparseShard::RestoreRows(const RowPiece& piece, Restored restored) {
   COVEY_ASSIGN_OR_RETURN(const RowPieceReader reader, RowPieceReader::Open(piece, layout()));
   uint64_t taken = 0;
   for (size_t i = 0; i < piece.rows; ++i) {
     const SparseRow row = reader.Row(i);
     if (!Holds(row.key)) continue;
-    COVEY_RETURN_IF_ERROR(RestoreRow(row));
+    COVEY_RETURN_IF_ERROR(RestoreRow(row, restored));
     ++taken;
   }
   return taken;
 }
 
-absl::Status SparseShard::RestoreRow(const SparseRow& row) {
+absl::Status SparseShard::RestoreRow(const SparseRow& row, Restored restored) {
   const uint32_t number = NextRow();
   IndexEntry& entry = index_.FindOrInsert(PlaceOf(row.key), number);
   if (entry.row != number) {
     return absl::FailedPreconditionError(absl::StrCat("restore: key ", row.key, " is there twice"));
   }
-  entry.stamp = row.stamp;
+  const bool with_state = restored == Restored::kState;
+  entry.stamp = with_state ? row.stamp : 0;
   Occupy(number);
   std::copy_n(row.values, config_.width, values_.Row(number));
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
-    std::copy_n(row.slots[slot], slot_width(slot), slots_[slot].Row(number));
+    float* const to = slots_[slot].Row(number);
+    if (with_state) {
+      std::copy_n(row.slots[slot], slot_width(slot), to);
+    } else {
+      std::fill_n(to, slot_width(slot), 0.0f);
+    }
   }
-  *updates_.Row(number) = row.updates;
+  *updates_.Row(number) = with_state ? row.updates : 0;
   return absl::OkStatus();
 }
 
@@ -318,19 +328,25 @@ bool SparseShard::Erase(uint64_t key) {
 }
 
 uint64_t SparseShard::Digest() const {
-  const auto checksum = [](const float* elements, size_t count) -> uint64_t {
-    return Crc32c({reinterpret_cast<const uint8_t*>(elements), count * sizeof(float)});
-  };
+  const RowLayout rows = layout();
   uint64_t sum = 0;
-  ForEachRow([&](const SparseRow& row) {
-    uint64_t digest = MixBits(row.key ^ MixBits(uint64_t{row.stamp} << 32 | row.updates));
-    digest = MixBits(digest ^ checksum(row.values, config_.width));
-    for (size_t slot = 0; slot < slots_.size(); ++slot) {
-      digest = MixBits(digest ^ checksum(row.slots[slot], slot_width(slot)));
-    }
-    sum += digest;
+  ForEachRow([&](const SparseRow& row) { sum += DigestOf(row, rows); });
+  return sum;
+}
+
+uint64_t SparseShard::PartDigest(uint64_t number) const {
+  const RowLayout layout_of_rows = layout();
+  // Parts are equal ranges of places, a power of two of them.
+  const int bits = std::bit_width(rows() / kRowsPerPart);
+  const uint64_t first = bits == 0 ? 0 : number << (64 - bits);
+  const uint64_t last = bits == 0 ? ~uint64_t{0} : first + (~uint64_t{0} >> bits);
+  uint64_t sum = 0;
+  index_.VisitFrom(first, [&](const IndexEntry& entry) {
+    if (entry.place > last) return false;
+    sum += DigestOf(RowAt(entry), layout_of_rows);
+    return true;
   });
-  return MixBits(sum ^ MixBits(version_ ^ MixBits(samples_)));
+  return sum;
 }
 
 }  // namespace covey::server

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/cluster/limits.h"
 #include "common/optimizer/learning_rate.h"
 #include "common/optimizer/row_optimizer.h"
 #include "server/sparse/row_index.h"
@@ -29,11 +30,6 @@ struct SparseShardConfig {
   InitializerConfig initializer = {};
   OptimizerConfig optimizer = {};
   LearningRateConfig learning_rate = {};
-
-  // Row numbers of 31 bits.
-  static constexpr uint64_t kRowsPerShardMax = (uint64_t{1} << 31) - 1;
-  // A row with its slots is at most 48 KiB.
-  static constexpr size_t kWidthMax = 4096;
 };
 
 // Rows of a sparse float32 table: those whose keys lie in a range of slots, with the state of their
@@ -47,13 +43,16 @@ struct SparseShardConfig {
 // Actor-confined. Deterministic: the rows depend on the config and on the sequence of Apply calls
 // only. Memory: the width and the optimizer's slots, 4 bytes for each element, and about 40 bytes
 // more per row.
-class SparseShard {
+class SparseShard : public std::enable_shared_from_this<SparseShard> {
  public:
   // INVALID_ARGUMENT: a part of the config is not valid, or not possible for rows.
-  static absl::StatusOr<std::unique_ptr<SparseShard>> Create(const SparseShardConfig& config);
-  // Precondition (checked): no cut is left.
-  ~SparseShard();
+  static absl::StatusOr<std::shared_ptr<SparseShard>> Create(const SparseShardConfig& config);
+  // A new one of the same config.
+  std::shared_ptr<SparseShard> Empty() const;
+  SparseShard(const SparseShard&) = delete;
 
+  // INVALID_ARGUMENT: a key lies outside the slots; names it, and the remedy.
+  absl::Status CheckHolds(std::span<const uint64_t> keys) const;
   // One update by the mean of a gradient over `samples` training examples, given as their sum: a
   // row of `width` elements for each key. The learning rate is that of the total of samples, these
   // included. An update may hold no key. Returns how many rows it did not make because the shard
@@ -75,19 +74,24 @@ class SparseShard {
   void ForEachRow(const Visit& visit) const {
     index_.ForEach([&](const IndexEntry& entry) { visit(RowAt(entry)); });
   }
-  // The rows as they are now, to be read while updates go on. Costs a bit per row. The shard
-  // outlives it.
+  // The rows as they are now, to be read while updates go on. Costs a bit per row. Shares the
+  // shard.
   std::unique_ptr<SparseCut> Cut();
   // Adds those rows of a piece whose keys lie in the shard's slots, and returns how many these are.
-  // The piece may come from any shard of the same table. INVALID_ARGUMENT: it is not of this
-  // layout. FAILED_PRECONDITION: it has a row that is there. After an error the shard must not be
-  // used.
-  absl::StatusOr<uint64_t> RestoreRows(const RowPiece& piece);
+  // The piece may come from any shard of the same table. kValues: their optimizer's state is empty,
+  // as that of new rows. INVALID_ARGUMENT: it is not of this layout. FAILED_PRECONDITION: it has a
+  // row that is there. After an error the shard must not be used.
+  enum class Restored { kValues, kState };
+  absl::StatusOr<uint64_t> RestoreRows(const RowPiece& piece, Restored restored = Restored::kState);
   void RestoreCounts(uint64_t version, uint64_t samples);
   // False: there is no such row.
   bool Erase(uint64_t key);
-  // Equal for equal rows, however they came into being. One pass over all bytes.
+  // The sum of DigestOf all rows: equal for equal rows, however they came into being. One pass over
+  // all bytes.
   uint64_t Digest() const;
+  // The same of a few thousand rows: of another part of them for each number, and for numbers in a
+  // row of all parts.
+  uint64_t PartDigest(uint64_t number) const;
 
   size_t rows() const { return index_.size(); }
   size_t width() const { return config_.width; }
@@ -117,7 +121,7 @@ class SparseShard {
   void Occupy(uint32_t row);
   // The same, with the key's first values and an empty state of the optimizer.
   void BeginRow(uint64_t key, uint32_t row);
-  absl::Status RestoreRow(const SparseRow& row);
+  absl::Status RestoreRow(const SparseRow& row, Restored restored);
   // Before the row of the entry changes.
   void SaveForCuts(const IndexEntry& entry);
   // The stages of an update. Finds where the keys' entries are, and has these fetched.

@@ -23,7 +23,7 @@ constexpr size_t kBatch = 10'000;
 constexpr size_t kWidth = 16;
 constexpr int64_t kMillion = 1'000'000;
 
-std::unique_ptr<SparseShard> Open(OptimizerKind kind) {
+std::shared_ptr<SparseShard> Open(OptimizerKind kind) {
   return SparseShard::Create({.slot_count = 65536,
                               .width = kWidth,
                               .initializer = {.kind = InitializerKind::kUniform, .a = -1, .b = 1},

@@ -33,7 +33,7 @@ SparseShardConfig Config(size_t width, OptimizerKind kind = OptimizerKind::kAdag
           .learning_rate = {.base_rate = 0.1, .warmup_samples = 100}};
 }
 
-std::unique_ptr<SparseShard> Open(const SparseShardConfig& config) {
+std::shared_ptr<SparseShard> Open(const SparseShardConfig& config) {
   return SparseShard::Create(config).value();
 }
 
@@ -125,7 +125,7 @@ TEST(SparseShardTest, HasTheBitsOfADenseShard) {
 TEST(SparseShardTest, APathOfARowDependsOnItsOwnGradientsOnly) {
   for (const OptimizerKind kind : {OptimizerKind::kAdam, OptimizerKind::kRowwiseAdagrad}) {
     const auto whole = Open(Config(5, kind));
-    std::vector<std::unique_ptr<SparseShard>> parts;
+    std::vector<std::shared_ptr<SparseShard>> parts;
     for (uint64_t part = 0; part < 7; ++part) {
       SparseShardConfig config = Config(5, kind);
       config.first_slot = kKeySlots * part / 7;
@@ -275,6 +275,35 @@ TEST(SparseShardTest, AShardThatWasFilledFromAnotherContinuesAlike) {
       ASSERT_EQ(copy->Digest(), shard->Digest());
     }
   }
+}
+
+TEST(SparseShardTest, PartDigestsCoverAllRows) {
+  const auto shard = Open(Config(2));
+  Random random(9);
+  for (const size_t keys : {size_t{100}, size_t{3'000}, size_t{30'000}}) {
+    const Keys drawn = Draw(random, keys, [](Random& r) { return r.Next(); });
+    ASSERT_TRUE(shard->Apply(drawn, RandomFloats(random, drawn.size() * 2), 1).ok());
+    uint64_t parts = 1;
+    while (shard->PartDigest(parts) != shard->PartDigest(0)) parts *= 2;
+    uint64_t sum = 0;
+    for (uint64_t part = 0; part < parts; ++part) sum += shard->PartDigest(7 * parts + part);
+    EXPECT_EQ(sum, shard->Digest()) << keys;
+    EXPECT_EQ(parts > 1, keys > 100);
+  }
+}
+
+TEST(SparseShardTest, RestoredValuesHaveNoState) {
+  const auto shard = Open(Config(3, OptimizerKind::kAdam));
+  ASSERT_TRUE(shard->Apply(Keys{3, 7}, Floats(6, 1.0f), 1).ok());
+  const RowPiece piece = shard->Cut()->Next(1 << 20);
+  const auto copy = Open(Config(3, OptimizerKind::kAdam));
+  ASSERT_EQ(copy->RestoreRows(piece, SparseShard::Restored::kValues).value(), 2);
+  EXPECT_EQ(ReadRows(*copy, {3, 7}), ReadRows(*shard, {3, 7}));
+  copy->ForEachRow([](const SparseRow& row) {
+    EXPECT_EQ(row.updates, 0);
+    EXPECT_EQ(row.stamp, 0);
+    for (size_t slot = 0; slot < 2; ++slot) EXPECT_EQ(row.slots[slot][0], 0);
+  });
 }
 
 TEST(SparseShardTest, AnUpdateWithoutKeysIsAnUpdate) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "common/base/buffer_pool.h"
@@ -14,10 +15,10 @@
 #include "common/collective/algorithm.h"
 #include "common/collective/plan.h"
 #include "common/tensor/kernels.h"
+#include "server/replication/table_rules.h"
 #include "server/table/dense_shard.h"
 #include "server/table/host_memory.h"
 #include "server/table/table_memory.h"
-#include "server/table/table_spec.h"
 #include "tests/process/bit_equality_model.h"
 #include "worker/collective/reference_reduce.h"
 #include "worker/layout/model_layout.h"
@@ -43,7 +44,7 @@ std::unique_ptr<server::DenseShard> Whole(const proto::Table& table, server::Tab
   all.set_element_count(table.spec().shape(0));
   const auto rules = server::RulesOf(table, all);
   COVEY_CHECK(rules.ok());
-  auto shard = server::DenseShard::Create(rules->shard, memory);
+  auto shard = server::DenseShard::Create(std::get<server::DenseShardConfig>(rules->shard), memory);
   COVEY_CHECK(shard.ok());
   return *std::move(shard);
 }

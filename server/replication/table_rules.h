@@ -5,7 +5,7 @@
 #include "common/contract/contract.h"
 #include "common/table/definition.h"
 #include "proto/view.pb.h"
-#include "server/table/dense_shard.h"
+#include "server/replication/shard_content.h"
 
 namespace covey::server {
 
@@ -15,7 +15,7 @@ struct TableRules {
   // Whether a push that holds NaN or infinity is refused.
   bool refuses_non_finite = true;
   AsynchronyRules asynchrony;
-  DenseShardConfig shard;
+  ShardContent::Config shard;
 };
 
 // Errors as TableDefinition::InForce.

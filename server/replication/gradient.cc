@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/replication/gradient.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "common/base/status_macros.h"
+#include "common/net/frame_checksum.h"
+#include "common/tensor/codec.h"
+#include "common/tensor/wire_format_proto.h"
+
+namespace covey::server {
+namespace {
+
+std::optional<uint32_t> ChecksumOf(const Message& message, size_t frame) {
+  const proto::Envelope& envelope = message.envelope;
+  if (static_cast<size_t>(envelope.frame_checksums_size()) != message.frames.size()) return {};
+  return envelope.frame_checksums(static_cast<int>(frame));
+}
+
+}  // namespace
+
+bool AreGradientFrames(const Message& message, proto::WireFormat format, const proto::KeyList& keys,
+                       const GradientShape& shape) {
+  const std::optional<WireFormat> known = WireFormatFromProto(format);
+  if (!known) return false;
+  const auto& frames = message.frames;
+  if (!shape.is_sparse()) {
+    return frames.size() == 1 && frames[0].size() == EncodedBytes(*known, shape.elements);
+  }
+  if (*known == WireFormat::kInt8Block) return false;
+  if (keys.count() == 0) return frames.empty();
+  return frames.size() == 2 && IsKeyFrame(keys, frames[0]) &&
+         frames[1].size() == EncodedBytes(*known, shape.ElementsOf(keys));
+}
+
+EncodedGradient EncodedGradientOf(const Message& message, proto::WireFormat format,
+                                  const proto::KeyList& keys, const GradientShape& shape) {
+  EncodedGradient gradient;
+  gradient.format = format;
+  if (shape.is_sparse()) gradient.keys.emplace().list = keys;
+  if (message.frames.empty()) return gradient;
+  gradient.frame = message.frames.back();
+  gradient.checksum = ChecksumOf(message, message.frames.size() - 1);
+  if (shape.is_sparse()) {
+    gradient.keys->frame = message.frames[0];
+    gradient.keys->checksum = ChecksumOf(message, 0);
+  }
+  return gradient;
+}
+
+void Keep(EncodedGradient& gradient, BufferPool& spares) {
+  if (!gradient.keys) {
+    gradient.frame = spares.Kept(gradient.frame);
+    return;
+  }
+  // Of many sizes, which the pool is not for.
+  gradient.frame = gradient.frame.Kept();
+  gradient.keys->frame = gradient.keys->frame.Kept();
+}
+
+void AddGradientFrames(EncodedGradient& gradient, Message& message) {
+  const auto add = [&message](const Buffer& frame, std::optional<uint32_t>& checksum) {
+    if (!checksum) checksum = FrameChecksum(frame);
+    AddFrame(message, frame, *checksum);
+  };
+  if (gradient.keys) {
+    if (gradient.keys->list.count() == 0) return;
+    add(gradient.keys->frame, gradient.keys->checksum);
+  }
+  add(gradient.frame, gradient.checksum);
+}
+
+absl::StatusOr<GradientBuffers> Decoded(const EncodedGradient& gradient, const GradientShape& shape,
+                                        BufferPool& spares) {
+  GradientBuffers decoded;
+  if (gradient.keys) {
+    COVEY_ASSIGN_OR_RETURN(decoded.keys, DecodedKeys(gradient.keys->list, gradient.keys->frame));
+  }
+  if (gradient.format == proto::WIRE_FLOAT32 || gradient.frame.empty()) {
+    decoded.elements = gradient.frame;
+    return decoded;
+  }
+  if (shape.is_sparse()) {
+    decoded.elements = Buffer::Allocate(shape.ElementsOf(gradient.keys->list) * sizeof(float));
+  } else {
+    decoded.elements = spares.Take(shape.elements * sizeof(float));
+  }
+  Decode(WireFormatFromProto(gradient.format).value(), gradient.frame.bytes(),
+         decoded.elements.MutableAs<float>());
+  return decoded;
+}
+
+}  // namespace covey::server

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/buffer.h"
+#include "common/base/buffer_pool.h"
+#include "common/net/message.h"
+#include "common/table/key_list.h"
+#include "proto/tensor.pb.h"
+
+namespace covey::server {
+
+// What the gradients of a shard consist of: an element for each of a dense shard, or rows for some
+// keys of a sparse one.
+struct GradientShape {
+  uint64_t elements = 0;  // of a dense shard
+  size_t row_width = 0;   // of a sparse one; 0 = it is dense
+
+  bool is_sparse() const { return row_width != 0; }
+  // In a gradient; of a sparse shard, one with so many keys.
+  uint64_t ElementsOf(const proto::KeyList& keys) const {
+    return is_sparse() ? keys.count() * uint64_t{row_width} : elements;
+  }
+};
+
+// A gradient in its encoded form.
+struct EncodedGradient {
+  Buffer frame;
+  proto::WireFormat format = proto::WIRE_FLOAT32;
+  // Checksum of the frame; nothing = not computed yet.
+  std::optional<uint32_t> checksum = std::nullopt;
+  // Of a sparse shard: the keys of the rows in the frame, which is empty where there are none.
+  std::optional<EncodedKeys> keys = std::nullopt;
+
+  size_t frame_bytes() const { return frame.size() + (keys ? keys->frame.size() : 0); }
+};
+
+// A gradient, decoded. The keys of its rows ascend, and none comes twice; a gradient of a dense
+// shard has none.
+struct Gradient {
+  std::span<const float> elements;
+  std::span<const uint64_t> keys;
+
+  Gradient() = default;
+  Gradient(std::span<const float> all_elements)  // NOLINT(google-explicit-constructor)
+      : elements(all_elements) {}
+  Gradient(std::span<const float> rows, std::span<const uint64_t> of_keys)
+      : elements(rows), keys(of_keys) {}
+};
+
+// The same with its memory.
+struct GradientBuffers {
+  Buffer elements;
+  Buffer keys;
+
+  Gradient spans() const { return {elements.As<float>(), keys.As<uint64_t>()}; }
+  size_t bytes() const { return elements.size() + keys.size(); }
+};
+
+// Whether the frames of a push or a record are those of one gradient of this shape: for a dense
+// shard the elements; for a sparse one the keys and their rows, or no frame when there are no keys.
+bool AreGradientFrames(const Message& message, proto::WireFormat format, const proto::KeyList& keys,
+                       const GradientShape& shape);
+
+// The gradient in the message's frames, which it shares. Precondition: AreGradientFrames.
+EncodedGradient EncodedGradientOf(const Message& message, proto::WireFormat format,
+                                  const proto::KeyList& keys, const GradientShape& shape);
+// Its frames are not in lent memory (Buffer::Lend) afterwards.
+void Keep(EncodedGradient& gradient, BufferPool& spares);
+// Adds the frames, with their checksums, which are made when the gradient has none.
+void AddGradientFrames(EncodedGradient& gradient, Message& message);
+
+// Shares the frame where that holds float32. INVALID_ARGUMENT: the key frame is not a list of keys.
+// Precondition: it came from EncodedGradientOf, or is as if it had.
+absl::StatusOr<GradientBuffers> Decoded(const EncodedGradient& gradient, const GradientShape& shape,
+                                        BufferPool& spares);
+
+}  // namespace covey::server

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/testing/chain_fixture.h"
+#include "server/testing/sparse_fixture.h"
+
+// Pushes and pulls of rows, and the chain that holds them.
+
+namespace covey::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Code = absl::StatusCode;
+using Floats = std::vector<float>;
+
+constexpr Contract kAsync{.kind = Contract::Kind::kAsync};
+constexpr Contract kBuffered2{.kind = Contract::Kind::kBuffered, .buffer = 2};
+constexpr Contract kBsp{.kind = Contract::Kind::kBsp};
+
+TestJob SparseJob(const Contract& contract, uint32_t groups = 2) {
+  TestJob job(contract, groups);
+  MakeSparse(job, 2);
+  return job;
+}
+
+Floats ValuesIn(const Message& reply) { return ShardDriver::ValuesIn(reply); }
+const proto::PushReply& Pushed(const Message& reply) { return reply.envelope.push_reply(); }
+
+class SparseRequests : public ::testing::Test {
+ protected:
+  Message Push(uint64_t sequence, const Keys& keys, const Floats& gradient) {
+    return OfRows(requests_.ClientPush(sequence, gradient), keys);
+  }
+  Message GroupPush(uint32_t group, uint64_t step, const Keys& keys, const Floats& gradient,
+                    uint64_t samples = 1) {
+    return OfRows(requests_.GroupPush(group, step, gradient, samples), keys);
+  }
+  Message Pull(const Keys& keys) { return OfRows(requests_.Pull(), keys); }
+
+  // Makes requests; its own loop is not part of the test.
+  ShardDriver requests_{TestJob(kAsync, 2)};
+};
+
+TEST_F(SparseRequests, RowsAreMadeByPushesOnly) {
+  TestJob job = SparseJob(kAsync);
+  job.spec().mutable_initializer()->set_kind(proto::Initializer::CONSTANT);
+  job.spec().mutable_initializer()->set_a(5);
+  ShardDriver driver(job);
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 9}))), ElementsAre(5, 5, 5, 5));
+  EXPECT_EQ(Pushed(driver.Ask(Push(1, {3}, {1, 2}))).applied_version(), 1);
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 9}))), ElementsAre(4, 3, 5, 5));
+  const ShardContent& content =
+      *driver.actor().FindReplica({TableId(kTestTable), ShardIndex(0)})->content();
+  EXPECT_EQ(content.sparse()->rows(), 1);
+  // No keys: no rows; and a push without any is an update.
+  EXPECT_THAT(driver.Ask(Pull({})).frames, IsEmpty());
+  EXPECT_EQ(Pushed(driver.Ask(Push(2, {}, {}))).applied_version(), 2);
+  EXPECT_TRUE(Pushed(driver.Ask(Push(2, {}, {}))).duplicate());
+}
+
+TEST_F(SparseRequests, APushCanReadItsRows) {
+  ShardDriver driver(SparseJob(kAsync));
+  const Message reply =
+      driver.Ask(ShardDriver::WithValues(Push(1, {3, 1'000'000'007}, {1, 2, 3, 4}), 0));
+  EXPECT_TRUE(Pushed(reply).has_values());
+  EXPECT_THAT(ValuesIn(reply), ElementsAre(-1, -2, -3, -4));
+}
+
+TEST_F(SparseRequests, ARepeatedPushIsNotAppliedTwice) {
+  ShardDriver driver(SparseJob(kAsync));
+  driver.Ask(Push(1, {3}, {1, 2}));
+  const Message again = driver.Ask(Push(1, {3}, {1, 2}));
+  EXPECT_TRUE(Pushed(again).duplicate());
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3}))), ElementsAre(-1, -2));
+  // A query may have the keys of rows that it wants, and no gradient.
+  Message query = ShardDriver::WithValues(Push(1, {3}, {1, 2}), 0);
+  query.frames.pop_back();
+  query.envelope.clear_frame_checksums();
+  EXPECT_THAT(ValuesIn(driver.Ask(query)), ElementsAre(-1, -2));
+  Message unknown = Push(7, {3}, {1, 2});
+  unknown.frames.clear();
+  unknown.envelope.clear_frame_checksums();
+  EXPECT_EQ(StatusOf(driver.Ask(unknown)).code(), Code::kUnavailable);
+}
+
+TEST_F(SparseRequests, WhatIsWrongIsNamedAndChangesNothing) {
+  ShardDriver driver(SparseJob(kAsync));
+  driver.Ask(Push(1, {3}, {1, 2}));
+  const auto refused = [&](Message message, absl::string_view why) {
+    message.envelope.clear_frame_checksums();
+    SetFrameChecksums(message);
+    const absl::Status status = StatusOf(driver.Ask(message));
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << why;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(why)));
+  };
+  refused(requests_.ClientPush(2, {1, 2}), "the table is sparse");
+  refused(requests_.Pull(), "the table is sparse");
+  refused(Push(2, {3, 4}, {1, 2}), "the push names 2 keys");
+  refused(Push(2, {3}, {1, NAN}), "column 1 of key 3");
+  Message int8 = Push(2, {3}, {1, 2});
+  int8.envelope.mutable_push_request()->set_format(proto::WIRE_INT8_BLOCK);
+  refused(int8, "do not travel as int8");
+  Message descending = Push(2, {3, 4}, {1, 2, 3, 4});
+  const Keys keys = {4, 3};
+  descending.frames[0] =
+      Buffer::CopyOf({reinterpret_cast<const uint8_t*>(keys.data()), keys.size() * 8});
+  descending.envelope.mutable_push_request()->mutable_keys()->set_encoding(proto::KeyList::PLAIN);
+  refused(descending, "key 1 of the list is not greater");
+  Message pull = Pull({3, 4});
+  pull.envelope.mutable_pull_request()->mutable_keys()->set_count(3);
+  refused(pull, "the request names 3 keys");
+  pull.envelope.mutable_pull_request()->mutable_keys()->set_count(
+      std::numeric_limits<uint32_t>::max());
+  refused(pull, "does not hold them");
+  pull = Pull({3});
+  pull.envelope.mutable_pull_request()->set_with_slots(true);
+  refused(pull, "can not be pulled");
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3}))), ElementsAre(-1, -2));
+
+  Message bent = Push(2, {3}, {1, 2});
+  bent.envelope.set_frame_checksums(0, 1);
+  EXPECT_EQ(StatusOf(driver.Ask(bent)).code(), Code::kUnavailable);
+  bent = Pull({3});
+  bent.envelope.set_frame_checksums(0, 1);
+  EXPECT_EQ(StatusOf(driver.Ask(bent)).code(), Code::kUnavailable);
+
+  ShardDriver dense(TestJob(kAsync, 2));
+  EXPECT_EQ(StatusOf(dense.Ask(Push(1, {3}, {1, 2}))).code(), Code::kInvalidArgument);
+  EXPECT_EQ(StatusOf(dense.Ask(Pull({3}))).code(), Code::kInvalidArgument);
+}
+
+TEST_F(SparseRequests, KeysOfOtherShardsAreRefused) {
+  TestJob job = SparseJob(kAsync);
+  proto::Table& table = *job.view.mutable_tables(0);
+  table.mutable_shards(0)->set_element_count(kKeySlots / 2);
+  *table.add_shards() = table.shards(0);
+  table.mutable_shards(1)->set_index(1);
+  table.mutable_shards(1)->set_first_element(kKeySlots / 2);
+  ShardDriver driver(job);
+  int refused = 0;
+  for (uint64_t key = 0; key < 20; ++key) {
+    const absl::Status push = StatusOf(driver.Ask(Push(key + 1, {key}, {1, 2})));
+    const absl::Status pull = StatusOf(driver.Ask(Pull({key})));
+    EXPECT_EQ(push.code(), pull.code());
+    if (push.ok()) continue;
+    ++refused;
+    EXPECT_THAT(std::string(push.message()), HasSubstr("route it by the newest view"));
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, 20);
+}
+
+TEST_F(SparseRequests, PushesOfAnUpdateAddUpByKey) {
+  ShardDriver driver(SparseJob(kBuffered2));
+  driver.Ask(Push(1, {3, 5}, {1, 2, 3, 4}));
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5, 7}))), ElementsAre(0, 0, 0, 0, 0, 0));
+  driver.Ask(Push(2, {5, 7}, {10, 20, 30, 40}));
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5, 7}))), ElementsAre(-0.5, -1, -6.5, -12, -15, -20));
+}
+
+TEST_F(SparseRequests, GroupsWithoutRowsTakePartInASynchronousStep) {
+  ShardDriver driver(SparseJob(kBsp));
+  EXPECT_THAT(driver.Deliver(GroupPush(1, 1, {3}, {1, 2})), SizeIs(1));
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3}))), ElementsAre(0, 0));
+  driver.Deliver(GroupPush(2, 1, {}, {}));
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3}))), ElementsAre(-0.5, -1));
+  // A step in which no group has examples makes no update.
+  driver.Deliver(GroupPush(1, 2, {}, {}, 0));
+  driver.Deliver(GroupPush(2, 2, {}, {}, 0));
+  EXPECT_EQ(driver.Ask(Pull({3})).envelope.pull_reply().state().version(), 1);
+}
+
+TEST_F(SparseRequests, ATableThatIsFullSaysSo) {
+  TestJob job = SparseJob(kAsync);
+  job.spec().mutable_sparse()->set_rows_max(2);
+  ShardDriver driver(job);
+  EXPECT_EQ(Pushed(driver.Ask(Push(1, {3, 5}, {1, 2, 3, 4}))).rows_refused(), 0);
+  EXPECT_EQ(Pushed(driver.Ask(Push(2, {3, 4, 6}, {1, 1, 2, 2, 3, 3}))).rows_refused(), 2);
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 4, 5, 6}))), ElementsAre(-2, -3, 0, 0, -3, -4, 0, 0));
+}
+
+class SparseChain : public SparseRequests {
+ protected:
+  // Of one server; the second can join.
+  void Begin(ChainDriver& chain, uint32_t width) {
+    MakeSparse(chain.job, width);
+    chain.job.spec().mutable_optimizer()->set_kind(proto::Optimizer::ADAM);
+    chain.PublishToAll();
+  }
+  // The second server joins while pushes change rows that were sent and rows that were not.
+  void Join(ChainDriver& chain);
+  static bool IsRows(const Message& message) {
+    return message.envelope.has_replica_piece() &&
+           message.envelope.replica_piece().kind() == proto::ReplicaPiece::ROWS;
+  }
+};
+
+TEST_F(SparseChain, ReplicasHoldTheSameRows) {
+  ChainDriver chain(kBuffered2, 2, 3, 3);
+  Begin(chain, 2);
+  for (uint64_t sequence = 1; sequence <= 200; ++sequence) {
+    Keys keys = {sequence % 7, 100 + sequence % 30, 1'000'000'000 + sequence};
+    Message push = Push(sequence, keys, {1, 2, 3, 4, 5, 6});
+    if (sequence % 3 == 0) {
+      push.envelope.mutable_push_request()->set_format(proto::WIRE_FLOAT16);
+      push.frames[1] = Buffer::CopyOf(std::vector<uint8_t>(12, 0x3c));
+      push.envelope.clear_frame_checksums();
+    }
+    chain.Deliver(0, push);
+    chain.Settle();
+    for (const Message& reply : chain.Answers()) ASSERT_TRUE(StatusOf(reply).ok());
+  }
+  EXPECT_EQ(chain.replica(2).content()->sparse()->rows(), 237);
+  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
+  EXPECT_EQ(chain.Digest(0), chain.Digest(2));
+  EXPECT_EQ(chain.replica(2).state(), ReplicaState::kJoined);
+}
+
+void SparseChain::Join(ChainDriver& chain) {
+  constexpr uint32_t kWidth = 1000;  // so that rows take several pieces
+  Begin(chain, kWidth);
+  Keys keys;
+  for (uint64_t key = 0; key < 4000; ++key) keys.push_back(key);
+  chain.Ask(0, Push(1, keys, Floats(keys.size() * kWidth, 1)));
+  chain.SetChain({{0, false}, {1, true}});
+  // The second piece is lost at first, and pushes change rows that were sent and that were not.
+  int lost = 0;
+  chain.lose = [&](const Message& message) {
+    return IsRows(message) && message.envelope.replica_piece().piece() == 1 && ++lost < 3;
+  };
+  chain.PublishToAll();
+  for (uint64_t sequence = 2; sequence < 20; ++sequence) {
+    const Keys some = {sequence, 100 * sequence, 5000 + sequence};
+    ASSERT_TRUE(
+        StatusOf(chain.Ask(0, Push(sequence, some, Floats(some.size() * kWidth, 0.5)))).ok());
+    chain.Pass(absl::Milliseconds(30));
+  }
+  chain.Pass(absl::Seconds(2));
+  EXPECT_EQ(lost, 3);
+}
+
+TEST_F(SparseChain, AServerJoinsWhilePushesGoOn) {
+  ChainDriver chain(kAsync, 2, 2, 1);
+  Join(chain);
+  EXPECT_EQ(chain.replica(1).state(), ReplicaState::kCatchingUp);
+  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
+  // It goes on alone.
+  const Floats before = ValuesIn(chain.Ask(0, Pull({3, 1900})));
+  chain.SetChain({{1, false}});
+  chain.PublishToAll();
+  EXPECT_EQ(ValuesIn(chain.Ask(1, Pull({3, 1900}))), before);
+}
+
+TEST_F(SparseChain, AServerThatLosesWhatItHeldIsFilledAnew) {
+  constexpr uint32_t kWidth = 1000;
+  ChainDriver chain(kAsync, 2, 2, 1);
+  Begin(chain, kWidth);
+  Keys keys;
+  for (uint64_t key = 0; key < 4000; ++key) keys.push_back(key);
+  chain.Ask(0, Push(1, keys, Floats(keys.size() * kWidth, 1)));
+  chain.SetChain({{0, false}, {1, true}});
+  // Nothing after the third piece arrives, until the server has begun again.
+  bool is_cut_off = true;
+  chain.lose = [&](const Message& message) {
+    return is_cut_off && IsRows(message) && message.envelope.replica_piece().piece() > 2;
+  };
+  chain.PublishToAll();
+  chain.Pass(absl::Milliseconds(100));
+  chain.Restart(1);
+  is_cut_off = false;
+  chain.PublishToAll();
+  chain.Pass(absl::Seconds(2));
+  EXPECT_EQ(chain.replica(1).state(), ReplicaState::kCatchingUp);
+  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
+}
+
+}  // namespace
+}  // namespace covey::server
