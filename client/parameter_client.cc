@@ -8,33 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "client/engine/connection.h"
 #include "client/engine/operation.h"
+#include "common/base/buffer.h"
 #include "common/base/status_macros.h"
 #include "common/contract/contract.h"
-#include "common/optimizer/definition.h"
-#include "common/optimizer/optimizer.h"
 #include "proto/scheduler.pb.h"
 
 namespace covey::client {
-
-namespace {
-
-// 0 for an optimizer that this version does not know.
-size_t SlotsOf(const proto::Optimizer& spec) {
-  const absl::StatusOr<OptimizerConfig> config = OptimizerFromProto(spec);
-  if (!config.ok()) return 0;
-  const auto optimizer = MakeOptimizer(*config);
-  return optimizer.ok() ? static_cast<size_t>((*optimizer)->state_slots()) : 0;
-}
-
-}  // namespace
-
-Table TableOf(const proto::Table& table) {
-  const proto::Shard& last = table.shards(table.shards_size() - 1);
-  return {.id = TableId(table.id()),
-          .name = table.spec().name(),
-          .elements = last.first_element() + last.element_count(),
-          .slots = SlotsOf(table.spec().optimizer())};
-}
 
 absl::StatusOr<std::unique_ptr<ParameterClient>> ParameterClient::Connect(
     const ClientConfig& config) {
@@ -137,9 +116,77 @@ Handle ParameterClient::PushPull(const Table& table, std::span<const float> grad
                std::max(push.deadline, pull.deadline));
 }
 
-Handle ParameterClient::Start(Operation operation, absl::Duration deadline) {
+Handle ParameterClient::Push(const Table& table, const RowBatch& batch,
+                             std::span<const float> gradient, const PushOptions& options) {
+  return StartKeyed(table, batch,
+                    {.keyed = KeyedOperation{.batch = {}, .pushes = true},
+                     .samples = options.samples,
+                     .format = options.format},
+                    gradient, {}, options.deadline);
+}
+
+Handle ParameterClient::Pull(const Table& table, const RowBatch& batch, std::span<float> rows,
+                             const PullOptions& options) {
+  return StartKeyed(table, batch,
+                    {.keyed = KeyedOperation{.batch = {}, .pulls = true}, .read = options.bound},
+                    {}, rows, options.deadline);
+}
+
+Handle ParameterClient::PushPull(const Table& table, const RowBatch& batch,
+                                 std::span<const float> gradient, std::span<float> rows,
+                                 const PushOptions& push, const PullOptions& pull) {
+  return StartKeyed(table, batch,
+                    {.keyed = KeyedOperation{.batch = {}, .pushes = true, .pulls = true},
+                     .samples = push.samples,
+                     .format = push.format,
+                     .read = pull.bound},
+                    gradient, rows, std::max(push.deadline, pull.deadline));
+}
+
+Handle ParameterClient::StartKeyed(const Table& table, const RowBatch& batch, Operation operation,
+                                   std::span<const float> gradient, std::span<float> rows,
+                                   absl::Duration deadline) {
+  const std::shared_ptr<const KeyBatch> keys = batch.batch_;
+  const size_t elements = batch.size() * table.width;
+  if (keys == nullptr || !table.is_sparse() ||
+      (operation.pushes() && gradient.size() != elements) ||
+      (operation.pulls() && rows.size() != elements)) {
+    return Handle({.status = absl::InvalidArgumentError(absl::StrCat(
+                       "table '", table.name, "' has ", table.width, " columns, and the batch ",
+                       batch.size(), " keys; got ", gradient.size(), " gradient and ", rows.size(),
+                       " row elements; assign the keys to the batch, and pass a row for each"))});
+  }
+  operation.table = table.id;
+  operation.keyed->batch = keys;
+  const size_t width = table.width;
+  const auto part_of = [keys, width](size_t shard, std::span<float> all) {
+    return all.subspan(keys->KeysBefore(shard) * width, keys->KeysOf(shard).size() * width);
+  };
+  const size_t bytes = keys->distinct() * width * sizeof(float);
+  if (operation.pushes()) {
+    operation.gradient_memory = Buffer::Allocate(bytes);
+    const std::span<float> sums = operation.gradient_memory.MutableAs<float>();
+    for (size_t shard = 0; shard < keys->shards(); ++shard) {
+      keys->SumRows(shard, width, gradient, part_of(shard, sums));
+    }
+    operation.gradient = sums;
+  }
+  if (!operation.pulls()) return Start(std::move(operation), deadline);
+  const auto pulled = std::make_shared<Buffer>(Buffer::Allocate(bytes));
+  operation.values = pulled->MutableAs<float>();
+  return Start(std::move(operation), deadline, [keys, width, pulled, rows, part_of] {
+    for (size_t shard = 0; shard < keys->shards(); ++shard) {
+      keys->SpreadRows(shard, width, part_of(shard, pulled->MutableAs<float>()), rows);
+    }
+  });
+}
+
+Handle ParameterClient::Start(Operation operation, absl::Duration deadline,
+                              std::function<void()> finish) {
   const Handle handle(connection_->runner());
-  operation.done = [handle](absl::Time, const OperationResult& result, Outbox&) {
+  operation.done = [handle, finish = std::move(finish)](absl::Time, const OperationResult& result,
+                                                        Outbox&) {
+    if (finish && result.status.ok()) finish();
     handle.Complete(result);
   };
   const absl::Duration patience =

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +18,8 @@
 #include "client/handle.h"
 #include "client/initial_state.h"
 #include "client/read_bound.h"
+#include "client/row_batch.h"
+#include "client/table.h"
 #include "common/cluster/ids.h"
 #include "common/tensor/wire_format.h"
 
@@ -33,19 +36,6 @@ namespace covey::client {
 
 class Connection;
 struct Operation;
-
-// A program's reference to a table. Immutable value; stays valid as shards move.
-struct Table {
-  TableId id;
-  std::string name;
-  // Product of the shape's extents.
-  uint64_t elements = 0;
-  // Arrays of state that the optimizer keeps on the servers, each as large as the table.
-  size_t slots = 0;
-};
-
-// The reference to a table that a scheduler lists (ParameterClient::ListTables).
-Table TableOf(const proto::Table& table);
 
 // The values with which a table is to begin.
 struct InitialValues {
@@ -155,6 +145,19 @@ class ParameterClient {
   Handle PushPull(const Table& table, std::span<const float> gradient, std::span<float> values,
                   const PushOptions& push = {}, const PullOptions& pull = {});
 
+  // The same of rows of a sparse table: `gradient` and `rows` have table.width elements for each
+  // key of the batch, as it was given. A row that no push has made yet reads as its first values,
+  // and no pull makes one. `gradient` is the caller's again when the call returns. One version of
+  // each shard is read. INVALID_ARGUMENT, besides the errors above: the table is dense, the batch
+  // was made for another table, or one shard gets more than 2^20 of its keys or 16 MiB of rows.
+  Handle Push(const Table& table, const RowBatch& batch, std::span<const float> gradient,
+              const PushOptions& options = {});
+  Handle Pull(const Table& table, const RowBatch& batch, std::span<float> rows,
+              const PullOptions& options = {});
+  Handle PushPull(const Table& table, const RowBatch& batch, std::span<const float> gradient,
+                  std::span<float> rows, const PushOptions& push = {},
+                  const PullOptions& pull = {});
+
   // Returns when every push that was started before has ended, and those that servers have received
   // are as durable as their tables require. Servers apply at once the buffers (of a buffered table)
   // in which these pushes wait; under bsp and local it waits for the other groups. Call it before
@@ -177,7 +180,12 @@ class ParameterClient {
 
  private:
   explicit ParameterClient(std::unique_ptr<Connection> connection, const ClientConfig& config);
-  Handle Start(Operation operation, absl::Duration deadline);
+  // `finish` runs on the loop before the handle is done, if the operation has succeeded.
+  Handle Start(Operation operation, absl::Duration deadline, std::function<void()> finish = {});
+  // Starts what the operation says with the rows of a batch; spans may be empty.
+  Handle StartKeyed(const Table& table, const RowBatch& batch, Operation operation,
+                    std::span<const float> gradient, std::span<float> rows,
+                    absl::Duration deadline);
 
   const ClientConfig config_;
   std::unique_ptr<Connection> connection_;

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 
 #include "absl/time/time.h"
+#include "client/engine/requests/key_batch.h"
 #include "client/initial_state.h"
 #include "client/operation_result.h"
 #include "client/read_bound.h"
@@ -26,6 +28,14 @@ struct GroupIdentity {
   Step step;
 };
 
+// What an operation does on a sparse table: with the rows of a batch's distinct keys, in the order
+// of KeyBatch.
+struct KeyedOperation {
+  std::shared_ptr<const KeyBatch> batch;
+  bool pushes = false;
+  bool pulls = false;
+};
+
 // A push, a pull, or both in one round trip, on consecutive whole shards of one table.
 //
 // Memory: `gradient` stays valid and unchanged, `values` and `residual` valid and untouched, until
@@ -36,6 +46,9 @@ struct Operation {
   ShardIndex first_shard;
   // 0 = all shards from first_shard on.
   uint32_t shard_count = 0;
+  // Set for a sparse table: all its shards are covered, `gradient` and `values` have a row for each
+  // distinct key of the batch, and may be empty where it has none.
+  std::optional<KeyedOperation> keyed;
   // Sum over `samples` examples of per-example gradients, for exactly these shards. Empty = no
   // push.
   std::span<const float> gradient;
@@ -74,8 +87,8 @@ struct Operation {
   // Runs on the loop.
   std::function<void(absl::Time, const OperationResult&, Outbox&)> done;
 
-  bool pushes() const { return !gradient.empty(); }
-  bool pulls() const { return !values.empty(); }
+  bool pushes() const { return keyed ? keyed->pushes : !gradient.empty(); }
+  bool pulls() const { return keyed ? keyed->pulls : !values.empty(); }
 };
 
 }  // namespace covey::client

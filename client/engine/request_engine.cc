@@ -128,9 +128,13 @@ void RequestEngine::KeepUndurable(absl::Time now, ShardRequest& push, const Addr
     return;
   }
   Buffer gradient = GradientFrame(push);
-  push.kept = std::make_unique<ShardRequest::Kept>(
-      ShardRequest::Kept{.body = PushBody(self_, push), .gradient = std::move(gradient)});
-  if (undurable_.HasRoomFor(push.kept->gradient.size())) {
+  push.kept = std::make_unique<ShardRequest::Kept>(ShardRequest::Kept{
+      .body = PushBody(self_, push), .keys = {}, .gradient = std::move(gradient)});
+  if (owner.operation.keyed) {
+    push.kept->keys = KeysOnWire(push);
+    *push.kept->body.mutable_keys() = push.kept->keys.list;
+  }
+  if (undurable_.HasRoomFor(push.kept->bytes())) {
     owner.result.durable = false;
     // The encoded bytes already belong to the client, and shared memory is kept by its handle.
     if (push.encoded.empty() && !owner.shares_gradient()) {

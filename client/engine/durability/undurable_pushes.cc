@@ -70,9 +70,9 @@ void UndurablePushes::Keep(absl::Time now, Pushes::node_type node, const Address
   queue_.Withdraw(push, is_of_head ? State::kReceived : State::kStranded);
   if (!is_of_head) unconfirmed_[StreamOf(push)].insert(push.request_id);
   push.head = receiver;
-  push.wire_bytes = push.kept->gradient.size();
+  push.wire_bytes = push.kept->bytes();
   push.tries = 0;
-  if (push.owner == nullptr) bytes_ += push.kept->gradient.size();
+  if (push.owner == nullptr) bytes_ += push.kept->bytes();
   ScheduleQuery(now, push);
   if (!is_of_head || IsFlushed(push)) ScheduleNoLaterThan(now, push);
 }
@@ -125,7 +125,7 @@ void UndurablePushes::End(ShardRequest& push, const absl::Status& lost) {
   MoveTo(State::kOver, push);
   due_.erase(push.request_id);
   const Pushes::node_type over = pushes_.extract(push.request_id);
-  if (push.owner == nullptr) bytes_ -= push.kept->gradient.size();
+  if (push.owner == nullptr) bytes_ -= push.kept->bytes();
   if (!lost.ok()) ++counters_.lost_pushes;
   ended_(push, lost);
 }
@@ -227,7 +227,10 @@ void UndurablePushes::SendIfPossible(absl::Time now, ShardRequest& push, const C
   *message.envelope.mutable_push_request() = push.kept->body;
   message.envelope.mutable_push_request()->set_deadline_ms(DeadlineMs(now, now + kQueryDeadline));
   message.envelope.mutable_push_request()->set_flush(IsFlushed(push));
-  if (with_bytes) AddFrame(message, push.kept->gradient, *push.checksum);
+  if (with_bytes && !push.kept->gradient.empty()) {
+    AddKeys(push.kept->keys, message);
+    AddFrame(message, push.kept->gradient, *push.checksum);
+  }
   outbox.Send(std::move(message));
 }
 

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/engine/requests/active_operations.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
 #include "common/optimizer/learning_rate.h"
 
 namespace covey::client {
+namespace {
 
-absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Table& table) {
-  const std::string& name = table.spec().name();
-  const uint32_t shards = static_cast<uint32_t>(table.shards_size());
-  const uint32_t first = operation.first_shard.value();
-  if (first >= shards || operation.shard_count > shards - first) {
-    return absl::InvalidArgumentError(absl::StrCat("table '", name, "' has ", shards,
-                                                   " shards; asked for ", operation.shard_count,
-                                                   " from shard ", first));
-  }
-  const uint32_t count = operation.shard_count == 0 ? shards - first : operation.shard_count;
-  const proto::Shard& last = table.shards(static_cast<int>(first + count - 1));
-  const uint64_t begin = table.shards(static_cast<int>(first)).first_element();
-  const uint64_t elements = last.first_element() + last.element_count() - begin;
+// Of an operation on a dense table.
+absl::Status CheckSpans(const Operation& operation, const std::string& name, uint64_t elements) {
   if ((operation.pushes() && operation.gradient.size() != elements) ||
       (operation.pulls() && operation.values.size() != elements * (1 + operation.slots)) ||
       (!operation.pushes() && !operation.pulls())) {
@@ -41,6 +35,63 @@ absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Tab
                      operation.initial_state->slots.size(),
                      " elements of optimizer slots; pass whole slots of the table's size"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckKeyed(const Operation& operation, const proto::Table& table) {
+  const std::string& name = table.spec().name();
+  const KeyBatch& batch = *operation.keyed->batch;
+  const bool is_of_table =
+      batch.shards() == static_cast<size_t>(table.shards_size()) &&
+      std::equal(batch.shard_ends().begin(), batch.shard_ends().end(), table.shards().begin(),
+                 [](uint64_t end, const proto::Shard& shard) {
+                   return end == shard.first_element() + shard.element_count();
+                 });
+  if (!is_of_table) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", name, "': the batch was made for another table; make one for this table"));
+  }
+  const size_t width = table.spec().sparse().width();
+  if ((operation.pushes() && operation.gradient.size() != batch.distinct() * width) ||
+      (operation.pulls() && operation.values.size() != batch.distinct() * width)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", name, "': the batch has ", batch.distinct(), " keys and the table ",
+                     width, " columns; got ", operation.gradient.size(), " gradient and ",
+                     operation.values.size(), " value elements; pass a row for each key"));
+  }
+  const size_t keys_max = std::min(kKeysPerRequestMax, kFrameBytesMax / (width * sizeof(float)));
+  for (size_t shard = 0; shard < batch.shards(); ++shard) {
+    if (batch.KeysOf(shard).size() <= keys_max) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", name, "': ", batch.KeysOf(shard).size(), " keys of the batch lie in shard ",
+        shard, "; the most is ", keys_max, " for rows of ", width, "; divide the batch"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Table& table) {
+  const std::string& name = table.spec().name();
+  if (operation.keyed.has_value() != table.spec().has_sparse()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", name, "' is ",
+                     operation.keyed ? "dense; pass all its elements, and no batch of keys"
+                                     : "sparse; make a batch of keys, and pass a row for each"));
+  }
+  const uint32_t shards = static_cast<uint32_t>(table.shards_size());
+  const uint32_t first = operation.first_shard.value();
+  if (first >= shards || operation.shard_count > shards - first) {
+    return absl::InvalidArgumentError(absl::StrCat("table '", name, "' has ", shards,
+                                                   " shards; asked for ", operation.shard_count,
+                                                   " from shard ", first));
+  }
+  const uint32_t count = operation.shard_count == 0 ? shards - first : operation.shard_count;
+  const proto::Shard& last = table.shards(static_cast<int>(first + count - 1));
+  const uint64_t begin = table.shards(static_cast<int>(first)).first_element();
+  const uint64_t elements = last.first_element() + last.element_count() - begin;
+  COVEY_RETURN_IF_ERROR(operation.keyed ? CheckKeyed(operation, table)
+                                        : CheckSpans(operation, name, elements));
   if (!IsRateFactor(operation.rate_factor)) {
     return absl::InvalidArgumentError(
         absl::StrCat("table '", name, "': the learning rate's factor is ", operation.rate_factor,
@@ -49,6 +100,13 @@ absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Tab
   if (operation.samples == 0 && !operation.group) {
     return absl::InvalidArgumentError(
         absl::StrCat("table '", name, "': a push stands for at least 1 sample"));
+  }
+  if (operation.keyed) {
+    return ShardRange{
+        .first = 0,
+        .count = shards,
+        .first_element = 0,
+        .elements = operation.keyed->batch->distinct() * uint64_t{table.spec().sparse().width()}};
   }
   return ShardRange{.first = first, .count = count, .first_element = begin, .elements = elements};
 }

@@ -21,12 +21,13 @@ namespace covey::client {
 struct ShardRange {
   uint32_t first = 0;
   uint32_t count = 0;
+  // Of the table; where the operation has a batch, its rows count from 0.
   uint64_t first_element = 0;
   uint64_t elements = 0;
 };
 
-// INVALID_ARGUMENT: the table has no such shards, the spans do not fit them, or the push has no
-// samples.
+// INVALID_ARGUMENT: the table has no such shards, the spans do not fit them or the batch, a shard
+// gets more keys than a message holds, or the push has no samples.
 absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Table& table);
 
 // An operation that has not ended. Its requests have consecutive ids.

@@ -24,6 +24,10 @@ class KeyBatch {
   size_t size() const { return order_.size(); }  // keys of the mini-batch
   size_t distinct() const { return keys_.size(); }
   size_t shards() const { return shard_begins_.empty() ? 0 : shard_begins_.size() - 1; }
+  // The slots at which the shards end, as given to Assign.
+  std::span<const uint64_t> shard_ends() const { return shard_ends_; }
+  // Distinct keys of the shards before this one. Precondition: shard <= shards().
+  size_t KeysBefore(size_t shard) const { return shard_begins_[shard]; }
   // The keys of a shard, ascending. Precondition: shard < shards().
   std::span<const uint64_t> KeysOf(size_t shard) const;
 

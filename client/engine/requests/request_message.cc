@@ -7,6 +7,7 @@
 
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
+#include "common/table/key_list.h"
 #include "common/tensor/codec.h"
 #include "common/tensor/wire_format_proto.h"
 
@@ -99,6 +100,19 @@ proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request) {
   return push;
 }
 
+const EncodedKeys& KeysOnWire(ShardRequest& request) {
+  const std::span<const uint64_t> keys =
+      request.owner->operation.keyed->batch->KeysOf(request.shard.index.value());
+  if (keys.empty() || request.keys.checksum) return request.keys;
+  request.keys = Encoded(keys);
+  request.keys.checksum = FrameChecksum(request.keys.frame);
+  return request.keys;
+}
+
+void AddKeys(const EncodedKeys& keys, Message& message) {
+  if (!keys.frame.empty()) AddFrame(message, keys.frame, *keys.checksum);
+}
+
 Buffer GradientFrame(ShardRequest& request) {
   const Operation& operation = request.owner->operation;
   Buffer frame;
@@ -124,10 +138,15 @@ Message RequestMessage(absl::Time now, const Sender& sender, Epoch epoch, Attemp
     push.set_deadline_ms(deadline_ms);
     // A retry asks for no values, because these are usually in flight, too. If they were lost, the
     // reply that the push was received shows it.
-    if (operation.pulls() && attempt == Attempt::kFirst) {
-      FillReadBound(request, *push.mutable_read());
+    const bool wants_values = operation.pulls() && attempt == Attempt::kFirst;
+    const bool has_bytes = !std::exchange(request.query_only, true);
+    if (wants_values) FillReadBound(request, *push.mutable_read());
+    if (operation.keyed) {
+      const EncodedKeys& keys = KeysOnWire(request);
+      *push.mutable_keys() = keys.list;
+      if (wants_values || has_bytes) AddKeys(keys, message);
     }
-    if (!std::exchange(request.query_only, true)) {
+    if (has_bytes && request.element_count > 0) {
       Buffer gradient = GradientFrame(request);
       AddFrame(message, std::move(gradient), *request.checksum);
       AddSlots(request, message);
@@ -140,6 +159,11 @@ Message RequestMessage(absl::Time now, const Sender& sender, Epoch epoch, Attemp
     pull.set_shard_generation(request.generation);
     pull.set_deadline_ms(deadline_ms);
     pull.set_with_slots(operation.slots > 0);
+    if (operation.keyed) {
+      const EncodedKeys& keys = KeysOnWire(request);
+      *pull.mutable_keys() = keys.list;
+      AddKeys(keys, message);
+    }
     FillReadBound(request, *pull.mutable_read());
   }
   return message;

@@ -32,6 +32,11 @@ proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request);
 // for retries. Sets the request's checksum.
 Buffer GradientFrame(ShardRequest& request);
 
+// The keys of a request to a sparse table, encoded when they are needed first.
+const EncodedKeys& KeysOnWire(ShardRequest& request);
+// Adds their frame, if there are keys. Precondition: it has its checksum.
+void AddKeys(const EncodedKeys& keys, Message& message);
+
 // A request that its operation still waits for. Precondition: it has an owner.
 enum class Attempt {
   kFirst,   // the first one to this head, or the first one after a refusal

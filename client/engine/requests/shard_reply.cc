@@ -65,7 +65,7 @@ Verdict TakeReply(const ShardRequest& request, const Message& reply, const Clust
       return {Verdict::Kind::kValuesUnfit,
               absl::UnavailableError("received; the values are still missing")};
     }
-    const size_t frames = 1 + request.owner->operation.slots;
+    const size_t frames = request.element_count == 0 ? 0 : 1 + request.owner->operation.slots;
     const auto is_whole = [&](const Buffer& frame) { return frame.size() == ValueBytes(request); };
     if (reply.frames.size() != frames ||
         !std::all_of(reply.frames.begin(), reply.frames.end(), is_whole)) {
@@ -101,6 +101,7 @@ void CountReply(const ShardRequest& request, const Message& reply) {
   result.staleness = std::max(result.staleness, pushed.staleness());
   result.duplicate = result.duplicate || pushed.duplicate();
   result.discarded = result.discarded || pushed.discarded();
+  result.rows_refused += pushed.rows_refused();
 }
 
 }  // namespace covey::client

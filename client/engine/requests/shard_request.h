@@ -13,6 +13,7 @@
 #include "common/base/buffer.h"
 #include "common/base/transitions.h"
 #include "common/cluster/ids.h"
+#include "common/table/key_list.h"
 #include "proto/parameter.pb.h"
 
 namespace covey::client {
@@ -69,7 +70,10 @@ struct ShardRequest {
   // The data from which a received push is resent, when its operation may have ended.
   struct Kept {
     proto::PushRequest body;  // wants no values
+    EncodedKeys keys;         // of a push to a sparse table
     Buffer gradient;
+
+    size_t bytes() const { return keys.frame.size() + gradient.size(); }
   };
 
   // The operation that waits for this request. Null: the operation has ended, and `kept->gradient`
@@ -87,6 +91,9 @@ struct ShardRequest {
   Version base_version;
   uint64_t base_generation = 0;
 
+  // Of an operation on a sparse table: its keys on the wire, once they are needed, and their
+  // checksum.
+  EncodedKeys keys;
   // The gradient on the wire.
   Buffer encoded;  // in the operation's format, unless that is float32 without feedback
   std::optional<uint32_t> checksum;

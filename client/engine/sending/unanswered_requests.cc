@@ -44,8 +44,15 @@ void UnansweredRequests::Add(ActiveOperation& owner, const ShardRange& shards,
   request.owner = &owner;
   request.request_id = id;
   request.shard = {operation.table, ShardIndex(shard.index())};
-  request.first_element = shard.first_element() - shards.first_element;
-  request.element_count = shard.element_count();
+  if (operation.keyed) {
+    const KeyBatch& batch = *operation.keyed->batch;
+    const size_t width = batch.distinct() == 0 ? 0 : shards.elements / batch.distinct();
+    request.first_element = batch.KeysBefore(shard.index()) * width;
+    request.element_count = batch.KeysOf(shard.index()).size() * width;
+  } else {
+    request.first_element = shard.first_element() - shards.first_element;
+    request.element_count = shard.element_count();
+  }
   request.wire_bytes = operation.pulls()
                            ? request.element_count * sizeof(float) * (1 + operation.slots)
                            : EncodedBytes(operation.format, request.element_count);
