@@ -35,11 +35,27 @@ absl::Status CheckMemory(const covey_table* table, const void* memory, absl::str
                          uint64_t elements, uint64_t arrays = 1) {
   COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
   COVEY_RETURN_IF_ERROR(NotNull(memory, argument));
+  if (table->table.is_sparse()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", table->table.name,
+        "' is sparse; make a batch of keys, and use covey_client_push_rows or its like"));
+  }
   if (elements == table->table.elements * arrays) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("table '", table->table.name, "' has ",
                                                  table->table.elements,
                                                  arrays == 1 ? "" : absl::StrCat(" times ", arrays),
                                                  " elements; '", argument, "' has ", elements));
+}
+
+absl::Status CheckRows(const covey_table* table, const covey_batch* batch, const void* memory,
+                       absl::string_view argument, uint64_t elements) {
+  COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
+  COVEY_RETURN_IF_ERROR(NotNull(batch, "batch"));
+  if (batch->batch.size() > 0) COVEY_RETURN_IF_ERROR(NotNull(memory, argument));
+  if (elements == batch->batch.size() * table->table.width) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "table '", table->table.name, "' has ", table->table.width, " columns, and the batch ",
+      batch->batch.size(), " keys; '", argument, "' has ", elements, " elements"));
 }
 
 absl::StatusOr<client::PushOptions> PushOptionsOf(const covey_push_options* given) {
@@ -91,6 +107,7 @@ absl::StatusOr<std::vector<client::InitialValues>> InitialValuesOf(
 }  // namespace covey::c
 
 using covey::c::CheckMemory;
+using covey::c::CheckRows;
 using covey::c::Guard;
 using covey::c::GuardClient;
 using covey::c::NewHandle;
@@ -187,6 +204,10 @@ uint64_t covey_table_elements(const covey_table* table) {
   return table == nullptr ? 0 : table->table.elements;
 }
 
+uint64_t covey_table_width(const covey_table* table) {
+  return table == nullptr ? 0 : table->table.width;
+}
+
 uint64_t covey_table_slots(const covey_table* table) {
   return table == nullptr ? 0 : table->table.slots;
 }
@@ -246,6 +267,64 @@ covey_code covey_client_push_pull(covey_client* client, const covey_table* table
     COVEY_ASSIGN_OR_RETURN(const auto pull_options, covey::c::PullOptionsOf(pull));
     *handle = NewHandle(parameters.PushPull(table->table, {gradient, elements}, {values, elements},
                                             push_options, pull_options));
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_batch_new(const covey_table* table, const uint64_t* keys, uint64_t count,
+                           covey_batch** batch, covey_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
+    COVEY_RETURN_IF_ERROR(NotNull(batch, "batch"));
+    if (count > 0) COVEY_RETURN_IF_ERROR(NotNull(keys, "keys"));
+    covey::client::RowBatch rows;
+    COVEY_RETURN_IF_ERROR(rows.Assign(table->table, {keys, count}));
+    *batch = NewObject(covey_batch{.batch = std::move(rows)});
+    return absl::OkStatus();
+  });
+}
+
+void covey_batch_free(covey_batch* batch) { Release(batch); }
+
+covey_code covey_client_push_rows(covey_client* client, const covey_table* table,
+                                  const covey_batch* batch, const float* gradient,
+                                  uint64_t elements, const covey_push_options* options,
+                                  covey_handle** handle, covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(CheckRows(table, batch, gradient, "gradient", elements));
+    COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
+    COVEY_ASSIGN_OR_RETURN(const auto push, covey::c::PushOptionsOf(options));
+    *handle = NewHandle(parameters.Push(table->table, batch->batch, {gradient, elements}, push));
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_client_pull_rows(covey_client* client, const covey_table* table,
+                                  const covey_batch* batch, float* rows, uint64_t elements,
+                                  const covey_pull_options* options, covey_handle** handle,
+                                  covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(CheckRows(table, batch, rows, "rows", elements));
+    COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
+    COVEY_ASSIGN_OR_RETURN(const auto pull, covey::c::PullOptionsOf(options));
+    *handle = NewHandle(parameters.Pull(table->table, batch->batch, {rows, elements}, pull));
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_client_push_pull_rows(covey_client* client, const covey_table* table,
+                                       const covey_batch* batch, const float* gradient, float* rows,
+                                       uint64_t elements, const covey_push_options* push,
+                                       const covey_pull_options* pull, covey_handle** handle,
+                                       covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(CheckRows(table, batch, gradient, "gradient", elements));
+    COVEY_RETURN_IF_ERROR(CheckRows(table, batch, rows, "rows", elements));
+    COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
+    COVEY_ASSIGN_OR_RETURN(const auto push_options, covey::c::PushOptionsOf(push));
+    COVEY_ASSIGN_OR_RETURN(const auto pull_options, covey::c::PullOptionsOf(pull));
+    *handle = NewHandle(parameters.PushPull(table->table, batch->batch, {gradient, elements},
+                                            {rows, elements}, push_options, pull_options));
     return absl::OkStatus();
   });
 }

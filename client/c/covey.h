@@ -135,9 +135,12 @@ typedef struct covey_result {
   double age_seconds;
   /* Of covey_client_pull_state: training examples behind the table. */
   uint64_t samples;
+  /* Of a push to a sparse table that holds as many rows as it may: rows that its update did not
+   * make, and whose gradients are lost. */
+  uint64_t rows_refused;
 } covey_result;
 #define COVEY_RESULT_INIT \
-  { sizeof(covey_result), 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(covey_result), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 COVEY_API int32_t covey_handle_done(const covey_handle* handle);
 /* Waits until the operation has ended, or for `seconds`; returns its status, and its result unless
@@ -215,7 +218,10 @@ COVEY_API covey_code covey_client_set_contract(covey_client* client, const char*
 /* The data behind `covey status` as JSON; release it with covey_text_free. */
 COVEY_API covey_code covey_client_status(covey_client* client, char** status, covey_error* error);
 
+/* 0 for a sparse table. */
 COVEY_API uint64_t covey_table_elements(const covey_table* table);
+/* Elements of a row of a sparse table; 0 for a dense one. */
+COVEY_API uint64_t covey_table_width(const covey_table* table);
 /* Arrays of state that the optimizer keeps on the servers, each as large as the table. */
 COVEY_API uint64_t covey_table_slots(const covey_table* table);
 /* Valid as long as the table. */
@@ -279,6 +285,38 @@ COVEY_API covey_code covey_client_push_pull(covey_client* client, const covey_ta
                                             const covey_push_options* push,
                                             const covey_pull_options* pull, covey_handle** handle,
                                             covey_error* error);
+/* --- Rows of a sparse table --- */
+
+/* The keys of a mini-batch, for the rows of one table: sorted, rid of repeats, and divided among the
+ * table's shards once, for the pull of the rows and the push of their gradients. Never changes, so
+ * any thread may use it. INVALID_ARGUMENT: the table is dense. */
+typedef struct covey_batch covey_batch;
+COVEY_API covey_code covey_batch_new(const covey_table* table, const uint64_t* keys, uint64_t count,
+                                     covey_batch** batch, covey_error* error);
+/* Also while operations that use it are in progress. */
+COVEY_API void covey_batch_free(covey_batch* batch);
+
+/* As covey_client_push, pull and push_pull, of rows: `gradient` and `rows` have
+ * covey_table_width elements for each of the keys, in their order; `elements` is that product.
+ * Gradients of a key that comes more than once are added up. A row that no push has made yet reads
+ * as its first values, and no pull makes one. `gradient` is the caller's again when the call
+ * returns; `rows` when the handle is done. INVALID_ARGUMENT: the batch was made for another table, or
+ * one shard gets more than 2^20 of its keys or 16 MiB of rows. */
+COVEY_API covey_code covey_client_push_rows(covey_client* client, const covey_table* table,
+                                            const covey_batch* batch, const float* gradient,
+                                            uint64_t elements, const covey_push_options* options,
+                                            covey_handle** handle, covey_error* error);
+COVEY_API covey_code covey_client_pull_rows(covey_client* client, const covey_table* table,
+                                            const covey_batch* batch, float* rows,
+                                            uint64_t elements, const covey_pull_options* options,
+                                            covey_handle** handle, covey_error* error);
+COVEY_API covey_code covey_client_push_pull_rows(covey_client* client, const covey_table* table,
+                                                 const covey_batch* batch, const float* gradient,
+                                                 float* rows, uint64_t elements,
+                                                 const covey_push_options* push,
+                                                 const covey_pull_options* pull,
+                                                 covey_handle** handle, covey_error* error);
+
 /* Waits until every push started before is as durable as its table requires. */
 COVEY_API covey_code covey_client_flush(covey_client* client, double seconds, covey_error* error);
 /* Returns when `participants` nodes wait under this name. */

@@ -21,7 +21,8 @@ AT(covey_result, version, 16);
 AT(covey_result, staleness, 24);
 AT(covey_result, age_seconds, 32);
 AT(covey_result, samples, 40);
-SIZE(covey_result, 48);
+AT(covey_result, rows_refused, 48);
+SIZE(covey_result, 56);
 
 AT(covey_push_options, format, 4);
 AT(covey_push_options, samples, 8);

@@ -78,7 +78,8 @@ covey_code covey_handle_wait(const covey_handle* handle, double seconds, covey_r
                       .version = ended.version.value(),
                       .staleness = ended.staleness,
                       .age_seconds = absl::ToDoubleSeconds(ended.age),
-                      .samples = ended.samples},
+                      .samples = ended.samples,
+                      .rows_refused = ended.rows_refused},
                      result);
     return ended.status;
   });

@@ -26,6 +26,10 @@ struct covey_table {
   covey::client::Table table;
 };
 
+struct covey_batch {
+  covey::client::RowBatch batch;
+};
+
 struct covey_handle {
   covey::c::Creator creator;
   covey::client::Handle handle;

@@ -126,6 +126,31 @@ Bytes Arguments::WritableBytes() {
   return bytes;
 }
 
+KeySpan Arguments::Keys() {
+  PyObject* const argument = Next();
+  if (argument == nullptr) return {};
+  if (const std::optional<Bytes> given = AddressOf(argument); given) {
+    return {.data = static_cast<const uint64_t*>(given->data), .count = given->size};
+  }
+  Py_buffer view;
+  if (PyObject_GetBuffer(argument, &view, PyBUF_FORMAT | PyBUF_ND | PyBUF_C_CONTIGUOUS) != 0) {
+    PyErr_Clear();
+    Fail("needs a contiguous array of 64-bit integers");
+    return {};
+  }
+  const std::string format = view.format == nullptr ? "B" : view.format;
+  const bool is_integer =
+      view.itemsize == sizeof(uint64_t) && format.find_last_of("lLqQ") == format.size() - 1;
+  if (!is_integer) {
+    Fail("needs 64-bit integers, got elements of format '" + format +
+         "'; convert with .astype(numpy.uint64)");
+  }
+  const KeySpan keys{.data = static_cast<const uint64_t*>(view.buf),
+                     .count = static_cast<uint64_t>(view.len) / sizeof(uint64_t)};
+  PyBuffer_Release(&view);
+  return is_integer ? keys : KeySpan();
+}
+
 Floats Arguments::TakeFloats(int flags) {
   PyObject* const argument = Next();
   if (argument == nullptr) return {};

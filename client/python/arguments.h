@@ -31,6 +31,11 @@ struct Kind<covey_table> {
   static void Release(covey_table* object) { covey_table_free(object); }
 };
 template <>
+struct Kind<covey_batch> {
+  static constexpr char kName[] = "covey batch";
+  static void Release(covey_batch* object) { covey_batch_free(object); }
+};
+template <>
 struct Kind<covey_handle> {
   static constexpr char kName[] = "covey handle";
   static void Release(covey_handle* object) { covey_handle_free(object); }
@@ -102,6 +107,12 @@ struct Bytes {
   uint64_t size = 0;
 };
 
+// Keys: 64-bit integers, signed or not, as in Floats.
+struct KeySpan {
+  const uint64_t* data = nullptr;
+  uint64_t count = 0;
+};
+
 // Reads the arguments of one call, in order. After the first mistake the rest is not read, an
 // exception is set, and Call runs nothing.
 //
@@ -129,6 +140,7 @@ class Arguments {
   Floats ReadOnlyFloats() { return TakeFloats(PyBUF_SIMPLE); }
   Floats WritableFloats() { return TakeFloats(PyBUF_WRITABLE); }
   Bytes WritableBytes();
+  KeySpan Keys();
   // A sequence of texts, as an array that ends with null.
   const char* const* Texts();
   // Any object, borrowed.

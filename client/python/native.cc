@@ -55,11 +55,12 @@ PyObject* WaitInSlices(double seconds, const Wait& wait, const Done& done,
 }
 
 PyObject* ResultTuple(const covey_result& result) {
-  return Py_BuildValue("(KKdiiiK)", static_cast<unsigned long long>(result.version),
+  return Py_BuildValue("(KKdiiiKK)", static_cast<unsigned long long>(result.version),
                        static_cast<unsigned long long>(result.staleness), result.age_seconds,
                        static_cast<int>(result.duplicate), static_cast<int>(result.discarded),
                        static_cast<int>(result.durable),
-                       static_cast<unsigned long long>(result.samples));
+                       static_cast<unsigned long long>(result.samples),
+                       static_cast<unsigned long long>(result.rows_refused));
 }
 
 PyObject* NoResult(const covey_result&) {
@@ -153,8 +154,9 @@ PyObject* ClientConnect(PyObject*, Given given, Py_ssize_t count) {
 }
 
 PyObject* TableResult(covey_table* table) {
-  return Py_BuildValue("(NsK)", NewCapsule(table), covey_table_name(table),
-                       static_cast<unsigned long long>(covey_table_elements(table)));
+  return Py_BuildValue("(NsKK)", NewCapsule(table), covey_table_name(table),
+                       static_cast<unsigned long long>(covey_table_elements(table)),
+                       static_cast<unsigned long long>(covey_table_width(table)));
 }
 
 PyObject* ClientCreateTable(PyObject*, Given given, Py_ssize_t count) {
@@ -318,6 +320,74 @@ PyObject* ClientPushPull(PyObject*, Given given, Py_ssize_t count) {
       [&](covey_error* error) {
         return covey_client_push_pull(client, table, gradient.data, values.data, values.elements,
                                       &push, &pull, &handle, error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+// --- Rows ---
+
+PyObject* BatchNew(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  const auto* const table = in.Take<covey_table>();
+  const KeySpan keys = in.Keys();
+  covey_batch* batch = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_batch_new(table, keys.data, keys.count, &batch, error);
+      },
+      [&] { return NewCapsule(batch); });
+}
+
+PyObject* ClientPushRows(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 7);
+  auto* const client = in.Take<covey_client>();
+  const auto* const table = in.Take<covey_table>();
+  const auto* const batch = in.Take<covey_batch>();
+  const Floats gradient = in.ReadOnlyFloats();
+  const covey_push_options options = TakePushOptions(in);
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_client_push_rows(client, table, batch, gradient.data, gradient.elements,
+                                      &options, &handle, error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+PyObject* ClientPullRows(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 8);
+  auto* const client = in.Take<covey_client>();
+  const auto* const table = in.Take<covey_table>();
+  const auto* const batch = in.Take<covey_batch>();
+  const Floats rows = in.WritableFloats();
+  const covey_pull_options options = TakePullOptions(in);
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_client_pull_rows(client, table, batch, rows.data, rows.elements, &options,
+                                      &handle, error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+PyObject* ClientPushPullRows(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 12);
+  auto* const client = in.Take<covey_client>();
+  const auto* const table = in.Take<covey_table>();
+  const auto* const batch = in.Take<covey_batch>();
+  const Floats gradient = in.ReadOnlyFloats();
+  const Floats rows = in.WritableFloats();
+  const covey_push_options push = TakePushOptions(in);
+  const covey_pull_options pull = TakePullOptions(in);
+  if (!in.failed() && gradient.elements != rows.elements) {
+    in.Fail("gradient has " + std::to_string(gradient.elements) + " elements, out has " +
+            std::to_string(rows.elements));
+  }
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_client_push_pull_rows(client, table, batch, gradient.data, rows.data,
+                                           rows.elements, &push, &pull, &handle, error);
       },
       [&] { return NewCapsule(handle); });
 }
@@ -734,6 +804,10 @@ PyMethodDef methods[] = {
     Method("client_drop_table", &ClientDropTable),
     Method("client_set_contract", &ClientSetContract),
     Method("client_status", &ClientStatus),
+    Method("batch_new", &BatchNew),
+    Method("client_push_rows", &ClientPushRows),
+    Method("client_pull_rows", &ClientPullRows),
+    Method("client_push_pull_rows", &ClientPushPullRows),
     Method("client_push", &ClientPush),
     Method("client_pull", &ClientPull<&covey_client_pull>),
     Method("client_pull_state", &ClientPull<&covey_client_pull_state>),

@@ -124,6 +124,71 @@ TEST_F(ParameterClientTest, PullsTheOptimizersState) {
             absl::StatusCode::kInvalidArgument);
 }
 
+proto::TableSpec SparseSpec(const std::string& name, uint32_t width) {
+  proto::TableSpec spec = Spec(name);
+  spec.clear_shape();
+  spec.mutable_sparse()->set_width(width);
+  return spec;
+}
+
+TEST_F(ParameterClientTest, PushesAndPullsRows) {
+  const Table table = *client_->CreateTable(SparseSpec("rows", 2));
+  EXPECT_EQ(table.width, 2);
+  EXPECT_EQ(table.elements, 0);
+  const uint64_t far = ~uint64_t{0};
+  RowBatch batch;
+  ASSERT_TRUE(batch.Assign(table, std::vector<uint64_t>{7, far, 7, 0}).ok());
+  EXPECT_EQ(batch.size(), 4);
+  EXPECT_EQ(batch.distinct(), 3);
+  std::vector<float> gradient = {1, 2, 3, 4, 10, 20, 5, 6};
+  Handle push = client_->Push(table, batch, gradient);
+  gradient.assign(8, 99);  // it is the caller's again
+  ASSERT_TRUE(push.Wait().ok()) << push.Wait();
+  ASSERT_TRUE(client_->Flush(kPatience).ok());
+  std::vector<float> rows(8);
+  ASSERT_TRUE(client_->Pull(table, batch, std::span<float>(rows)).Wait().ok());
+  EXPECT_EQ(rows, (std::vector<float>{-11, -22, -3, -4, -11, -22, -5, -6}));
+  gradient.assign(8, 1);
+  ASSERT_TRUE(client_->PushPull(table, batch, gradient, std::span<float>(rows)).Wait().ok());
+  EXPECT_EQ(rows, (std::vector<float>{-13, -24, -4, -5, -13, -24, -6, -7}));
+  // In other words, with another batch in the same memory.
+  ASSERT_TRUE(batch.Assign(table, std::vector<uint64_t>{0, 12345}).ok());
+  rows.resize(4);
+  ASSERT_TRUE(client_->Pull(table, batch, std::span<float>(rows)).Wait().ok());
+  EXPECT_EQ(rows, (std::vector<float>{-6, -7, 0, 0}));
+  // Of no keys at all.
+  ASSERT_TRUE(batch.Assign(table, std::vector<uint64_t>()).ok());
+  EXPECT_TRUE(client_->Pull(table, batch, std::span<float>()).Wait().ok());
+  EXPECT_TRUE(client_->Push(table, batch, std::span<const float>()).Wait().ok());
+}
+
+TEST_F(ParameterClientTest, SaysWhatDoesNotFitASparseTable) {
+  const Table dense = MustCreate("w");
+  const Table table = *client_->CreateTable(SparseSpec("rows", 2));
+  RowBatch batch;
+  EXPECT_TRUE(absl::IsInvalidArgument(batch.Assign(dense, std::vector<uint64_t>{1})));
+  std::vector<float> rows(4);
+  const auto refused = [](const Handle& handle, const std::string& why) {
+    EXPECT_TRUE(absl::IsInvalidArgument(handle.Wait())) << handle.Wait();
+    EXPECT_THAT(std::string(handle.Wait().message()), HasSubstr(why));
+  };
+  refused(client_->Pull(table, batch, std::span<float>(rows)), "assign the keys");
+  ASSERT_TRUE(batch.Assign(table, std::vector<uint64_t>{1, 2, 3}).ok());
+  refused(client_->Pull(table, batch, std::span<float>(rows)), "the batch 3 keys; got 0 gradient");
+  refused(client_->Push(table, batch, rows), "pass a row for each");
+  refused(client_->Pull(table, std::span<float>(rows)), "is sparse");
+  rows.resize(6);
+  Table other = table;
+  other.id = dense.id;
+  refused(client_->Pull(other, batch, std::span<float>(rows)), "is dense");
+  // More rows than one message of a shard holds.
+  std::vector<uint64_t> keys(3'000'000);
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
+  ASSERT_TRUE(batch.Assign(table, keys).ok());
+  rows.resize(6'000'000);
+  refused(client_->Pull(table, batch, std::span<float>(rows)), "divide the batch");
+}
+
 TEST_F(ParameterClientTest, TwoClientsMeetAtABarrier) {
   const std::unique_ptr<ParameterClient> other = Connect();
   EXPECT_NE(client_->node(), other->node());

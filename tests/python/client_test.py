@@ -69,6 +69,46 @@ class ClientTest(cluster.ProcessTest):
             self.client.find_table("w")
         self.assertEqual(2, len(self.client.status()["view"]["nodes"]))
 
+    def test_rows_of_a_sparse_table(self):
+        table = self.client.create_sparse_table(covey.SparseTableSpec(
+            "rows", 2, covey.rowwise_adagrad(0.1), "async", initializer=covey.uniform(-1, 1)))
+        self.assertEqual(2, table.width)
+        keys = array.array("Q", [7, 2**64 - 1, 7])
+        first = array.array("f", bytes(4 * 6))
+        table.pull(keys, first).wait()
+        self.assertEqual(first[0:2], first[4:6], "a row for each key")
+        self.assertTrue(all(-1 <= value < 1 for value in first))
+        batch = table.batch(array.array("q", [7, -1]))  # the same keys
+        self.assertEqual(2, len(batch))
+        out = array.array("f", bytes(4 * 4))
+        result = table.push_pull(batch, array.array("f", [0.0] * 4), out).wait()
+        self.assertEqual((1, 0), (result.version, result.rows_refused))
+        self.assertEqual(first[0:4], out, "a gradient of zero")
+        table.push(keys, array.array("f", [1.0] * 6), wire="float16").wait()
+        table.pull(batch, out).wait()
+        for before, after in zip(first[0:4], out):
+            self.assertAlmostEqual(before - 0.1, after, places=5)
+        found = self.client.find_sparse_table("rows")
+        self.assertEqual(out, found.pull(batch, array.array("f", bytes(16))).wait().values)
+
+    def test_sparse_tables_say_what_does_not_fit(self):
+        with self.assertRaisesRegex(covey.InvalidArgument, "momentum is not for sparse tables"):
+            self.client.create_sparse_table(covey.SparseTableSpec("m", 2, covey.momentum(0.1)))
+        table = self.client.create_sparse_table(covey.SparseTableSpec(
+            "rows", 2, covey.sgd(0.1), "async", rows_max=1))
+        with self.assertRaisesRegex(TypeError, "64-bit integers"):
+            table.batch(_floats())
+        with self.assertRaisesRegex(covey.InvalidArgument, "2 columns, and the batch 1 keys"):
+            table.pull(array.array("Q", [1]), _floats())
+        with self.assertRaisesRegex(covey.InvalidArgument, "is sparse; use find_sparse_table"):
+            self.client.find_table("rows")
+        with self.assertRaisesRegex(covey.InvalidArgument, "is dense; use find_table"):
+            self.client.find_sparse_table("w")
+        # About one row: each shard may have one.
+        many = array.array("Q", range(100))
+        pushed = table.push(many, array.array("f", [1.0] * 200)).wait()
+        self.assertGreater(pushed.rows_refused, 90)
+
     def given(self, name):
         return self.client.create_table(covey.TableSpec(name, (2, 3), contract="async",
                                                         initializer="given"))

@@ -33,26 +33,29 @@ except ImportError as error:
     raise ImportError(_libraries.missing(error)) from error
 
 from covey.client import Client, Table, TableState, connect
-from covey.definitions import (Optimizer, TableSpec, adagrad, adam, adamw, constant, cosine, lamb,
-                               lars, linear, momentum, nesterov, normal, sgd, step_decay, uniform)
+from covey.definitions import (Optimizer, SparseTableSpec, TableSpec, adagrad, adam, adamw, constant,
+                               cosine, ftrl, lamb, lars, linear, momentum, nesterov, normal,
+                               rowwise_adagrad, sgd, step_decay, uniform)
 from covey.errors import (Aborted, AlreadyExists, Cancelled, CoveyError, DataLoss, DeadlineExceeded,
                           FailedPrecondition, Internal, InvalidArgument, NotFound,
                           ResourceExhausted, Unavailable)
 from covey.handle import Handle, Result
 from covey.local_cluster import init
 from covey.source import DataSource
+from covey.sparse import Batch, SparseTable
 from covey.step import Step
 from covey.worker import Group, Worker, join
 
 __version__ = _native.library_version()
 
 __all__ = [
-    "Aborted", "AlreadyExists", "Cancelled", "Client", "CoveyError", "DataLoss", "DataSource",
-    "DeadlineExceeded", "FailedPrecondition", "Group", "Handle", "Internal", "InvalidArgument",
-    "NotFound", "Optimizer", "ResourceExhausted", "Result", "Step", "Table", "TableSpec",
-    "TableState", "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "constant",
-    "cosine", "init", "join", "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov",
-    "normal", "sgd", "step_decay", "uniform",
+    "Aborted", "AlreadyExists", "Batch", "Cancelled", "Client", "CoveyError", "DataLoss",
+    "DataSource", "DeadlineExceeded", "FailedPrecondition", "Group", "Handle", "Internal",
+    "InvalidArgument", "NotFound", "Optimizer", "ResourceExhausted", "Result", "SparseTable",
+    "SparseTableSpec", "Step", "Table", "TableSpec", "TableState", "Unavailable", "Worker",
+    "adagrad", "adam", "adamw", "connect", "constant", "cosine", "ftrl", "init", "join",
+    "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov", "normal",
+    "rowwise_adagrad", "sgd", "step_decay", "uniform",
 ]
 
 

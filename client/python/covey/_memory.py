@@ -13,6 +13,9 @@ _TYPES = {"float32": 0, "float64": 1, "int32": 2, "int64": 3}
 _BYTE = 4
 _OPERATIONS = {"sum": 0, "product": 1, "min": 2, "max": 3}
 
+# A staleness that stands for the bound of the table's contract.
+CONTRACT_DECIDES = -1
+
 WIRE_FORMATS = {"float32": 0, "float16": 1, "bfloat16": 2, "int8": 3}
 
 
@@ -84,6 +87,17 @@ def floats(array: Any, argument: str, *, writable: bool) -> Any:
     if writable and getattr(getattr(array, "flags", None), "writeable", True) is False:
         raise TypeError(f"{argument} is read-only; pass an array that may be written")
     return array
+
+
+def keys_of(keys: Any) -> Any:
+    """What the native module takes for keys, 64-bit integers, and what keeps their memory."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(keys, torch.Tensor):
+        if keys.dtype != torch.int64:
+            raise TypeError(f"keys need int64, got {keys.dtype}; convert with .long()")
+        _check_layout(keys, "keys")
+        return (keys.data_ptr(), keys.numel())
+    return keys
 
 
 def _tensor(torch: Any, tensor: Any, argument: str) -> Any:

@@ -8,10 +8,12 @@ _Capsule = Any
 _Floats = Any
 # An object with a buffer, or (address, bytes).
 _Bytes = Any
-# version, staleness, age in seconds, duplicate, discarded, durable, samples
-_Result = tuple[int, int, float, int, int, int, int]
-# capsule, name, elements
-_Table = tuple[_Capsule, str, int]
+# An object with a buffer of 64-bit integers, or (address, keys).
+_Keys = Any
+# version, staleness, age in seconds, duplicate, discarded, durable, samples, refused rows
+_Result = tuple[int, int, float, int, int, int, int, int]
+# capsule, name, elements, width
+_Table = tuple[_Capsule, str, int, int]
 
 def set_errors(factory: Callable[[int, str], BaseException], /) -> None: ...
 def library_version() -> str: ...
@@ -44,6 +46,16 @@ def table_slots(table: _Capsule, /) -> int: ...
 def client_push_pull(client: _Capsule, table: _Capsule, gradient: _Floats, values: _Floats,
                      wire: int, samples: int, push_deadline: float, staleness: int,
                      min_version: int, max_age: float, pull_deadline: float, /) -> _Capsule: ...
+def batch_new(table: _Capsule, keys: _Keys, /) -> _Capsule: ...
+def client_push_rows(client: _Capsule, table: _Capsule, batch: _Capsule, gradient: _Floats,
+                     wire: int, samples: int, deadline: float, /) -> _Capsule: ...
+def client_pull_rows(client: _Capsule, table: _Capsule, batch: _Capsule, rows: _Floats,
+                     staleness: int, min_version: int, max_age: float, deadline: float,
+                     /) -> _Capsule: ...
+def client_push_pull_rows(client: _Capsule, table: _Capsule, batch: _Capsule, gradient: _Floats,
+                          rows: _Floats, wire: int, samples: int, push_deadline: float,
+                          staleness: int, min_version: int, max_age: float, pull_deadline: float,
+                          /) -> _Capsule: ...
 def client_flush(client: _Capsule, seconds: float, /) -> None: ...
 def client_barrier(client: _Capsule, name: str, participants: int, seconds: float, /) -> None: ...
 

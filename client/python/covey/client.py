@@ -9,13 +9,13 @@ from typing import Any, Iterable
 
 import covey._native as _native
 from covey._lifetime import remember, settings
-from covey._memory import floats, timeout_number, wire_number
+from covey._memory import CONTRACT_DECIDES, floats, timeout_number, wire_number
 from covey._waiting import interruptible
-from covey.definitions import TableSpec
+from covey.definitions import SparseTableSpec, TableSpec
 from covey.errors import InvalidArgument
 from covey.handle import Handle, Result
+from covey.sparse import SparseTable
 
-_CONTRACT_DECIDES = -1
 # Of updates and training examples with which a table may begin.
 _COUNT_MAX = 2**61
 
@@ -91,13 +91,29 @@ class Client:
 
         Raises AlreadyExists when it exists with another definition.
         """
-        native, name, elements = interruptible(_native.client_create_table, self._native,
-                                               spec.to_json())
+        native, name, elements, _ = interruptible(_native.client_create_table, self._native,
+                                                  spec.to_json())
         return Table(self, native, name, elements, spec.shape)
 
+    def create_sparse_table(self, spec: SparseTableSpec) -> SparseTable:
+        """As create_table, of rows that are found by keys."""
+        native, name, _, width = interruptible(_native.client_create_table, self._native,
+                                               spec.to_json())
+        return SparseTable(self, native, name, width)
+
+    def find_sparse_table(self, name: str) -> SparseTable:
+        """Raises NotFound when there is none of this name, InvalidArgument when it is dense."""
+        native, found, _, width = interruptible(_native.client_find_table, self._native, name)
+        if width == 0:
+            raise InvalidArgument(f"table {found!r} is dense; use find_table")
+        return SparseTable(self, native, found, width)
+
     def find_table(self, name: str) -> Table:
-        """Raises NotFound when there is none of this name."""
-        native, found, elements = interruptible(_native.client_find_table, self._native, name)
+        """Raises NotFound when there is none of this name, InvalidArgument when it is sparse."""
+        native, found, elements, width = interruptible(_native.client_find_table, self._native,
+                                                       name)
+        if width != 0:
+            raise InvalidArgument(f"table {found!r} is sparse; use find_sparse_table")
         shape = next((tuple(int(extent) for extent in spec["shape"])
                       for spec in self.list_tables() if spec["name"] == found), (elements,))
         return Table(self, native, found, elements, shape)
@@ -225,7 +241,7 @@ class Table:
         memory = floats(out, "out", writable=True)
         native = _native.client_pull(
             self._client._native, self._native, memory,
-            _CONTRACT_DECIDES if staleness is None else staleness, min_version, max_age,
+            CONTRACT_DECIDES if staleness is None else staleness, min_version, max_age,
             timeout_number(timeout))
         return Handle(native, out, out)
 
@@ -246,7 +262,7 @@ class Table:
             out = numpy.empty((1 + self.slots, *self.shape), numpy.float32)
         native = _native.client_pull_state(
             self._client._native, self._native, floats(out, "out", writable=True),
-            _CONTRACT_DECIDES, 0, 0.0, timeout_number(timeout))
+            CONTRACT_DECIDES, 0, 0.0, timeout_number(timeout))
         return Handle(native, out, out)
 
     def push_pull(self, gradient: Any, out: Any = None, *, samples: int = 1,
@@ -258,7 +274,7 @@ class Table:
         native = _native.client_push_pull(
             self._client._native, self._native, floats(gradient, "gradient", writable=False),
             floats(out, "out", writable=True), wire_number(wire, 0), samples, deadline,
-            _CONTRACT_DECIDES if staleness is None else staleness, min_version, max_age, deadline)
+            CONTRACT_DECIDES if staleness is None else staleness, min_version, max_age, deadline)
         return Handle(native, (gradient, out), out)
 
     def _new(self) -> Any:

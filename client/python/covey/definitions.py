@@ -76,6 +76,17 @@ def lamb(learning_rate: float, betas: tuple[float, float] = (0.9, 0.999), *,
                       weight_decay=weight_decay)
 
 
+def rowwise_adagrad(learning_rate: float, *, epsilon: float = 1e-10) -> Optimizer:
+    """Adagrad of a sparse table with one state for each row, the mean of its squares."""
+    return _optimizer("ROWWISE_ADAGRAD", learning_rate, epsilon=epsilon)
+
+
+def ftrl(learning_rate: float, beta: float = 1.0, *, l1: float = 0.0,
+         l2: float = 0.0) -> Optimizer:
+    """FTRL-proximal of a sparse table (McMahan et al. 2013); l1 makes values that are 0."""
+    return _optimizer("FTRL", learning_rate, ftrl_beta=beta, l1=l1, l2=l2)
+
+
 def uniform(low: float, high: float, seed: int = 1) -> dict[str, Any]:
     """First values: uniform in [low, high)."""
     return {"kind": "UNIFORM", "a": low, "b": high, "seed": seed}
@@ -168,28 +179,73 @@ class TableSpec:
 
     def to_json(self) -> str:
         """As libcovey reads it."""
-        initializer = self.initializer
-        if initializer == "zeros":
-            initializer = {}
-        elif initializer == "given":
-            initializer = {"kind": "GIVEN"}
-        elif isinstance(initializer, (int, float)):
-            initializer = {"kind": "CONSTANT", "a": float(initializer)}
-        if self.wire not in _WIRE:
-            raise ValueError(f"wire is {self.wire!r}; use one of {', '.join(_WIRE)}")
-        fields = {
-            "name": self.name,
-            "shape": [int(extent) for extent in self.shape] or [1],
-            "optimizer": self.optimizer._fields(),
-            "learning_rate": {"base": self.optimizer.learning_rate, **self.schedule},
-            "contract": _contract(self.contract),
-            "initializer": initializer,
-            "gradient_format": _WIRE[self.wire],
-        }
+        fields = _common_fields(self)
+        fields["shape"] = [int(extent) for extent in self.shape] or [1]
         if self.inner_optimizer is not None:
             fields["inner_optimizer"] = self.inner_optimizer._fields()
             fields["inner_learning_rate"] = {"base": self.inner_optimizer.learning_rate}
-        if self.replicas:
-            fields["durability"] = "MEMORY" if self.replicas == 1 else "REPLICATED"
-            fields["replicas"] = self.replicas
         return json.dumps({**fields, **self.extra})
+
+
+@dataclass(frozen=True)
+class SparseTableSpec:
+    """The definition of a sparse table: rows that are found by 64-bit keys.
+
+    A row comes into being with the first push that has its key. Before that it reads as its first
+    values, which are a function of the initializer, the key and the column.
+
+    Attributes:
+        name: 1 to 256 letters, digits and "_./-".
+        width: elements of each row, 1 to 4096.
+        optimizer: sgd(), adagrad(), rowwise_adagrad(), adam() or ftrl(), without weight decay. A
+            row's path depends on its own gradients only; Adam counts the row's own updates.
+        contract: how groups relate: "bsp", "ssp:2", "async" or "buffered".
+        schedule: as in TableSpec.
+        initializer: first values: "zeros", a number, uniform(...) or normal(...).
+        wire: how gradients travel: "float32", "float16" or "bfloat16".
+        replicas: as in TableSpec.
+        rows_max: rows that the table holds at most, about; 0 = as many as there is memory for.
+            Result.rows_refused counts those that were not made.
+        extra: as in TableSpec.
+    """
+
+    name: str
+    width: int
+    optimizer: Optimizer = field(default_factory=lambda: sgd(1.0))
+    contract: str = "buffered"
+    schedule: dict[str, Any] = field(default_factory=constant)
+    initializer: Any = "zeros"
+    wire: str = "float32"
+    replicas: int = 0
+    rows_max: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """As libcovey reads it."""
+        fields = _common_fields(self)
+        fields["sparse"] = {"width": int(self.width), "rows_max": int(self.rows_max)}
+        return json.dumps({**fields, **self.extra})
+
+
+def _common_fields(spec: TableSpec | SparseTableSpec) -> dict[str, Any]:
+    initializer = spec.initializer
+    if initializer == "zeros":
+        initializer = {}
+    elif initializer == "given":
+        initializer = {"kind": "GIVEN"}
+    elif isinstance(initializer, (int, float)):
+        initializer = {"kind": "CONSTANT", "a": float(initializer)}
+    if spec.wire not in _WIRE:
+        raise ValueError(f"wire is {spec.wire!r}; use one of {', '.join(_WIRE)}")
+    fields = {
+        "name": spec.name,
+        "optimizer": spec.optimizer._fields(),
+        "learning_rate": {"base": spec.optimizer.learning_rate, **spec.schedule},
+        "contract": _contract(spec.contract),
+        "initializer": initializer,
+        "gradient_format": _WIRE[spec.wire],
+    }
+    if spec.replicas:
+        fields["durability"] = "MEMORY" if spec.replicas == 1 else "REPLICATED"
+        fields["replicas"] = spec.replicas
+    return fields

@@ -27,6 +27,8 @@ class Result:
         discarded: a shard found the push too stale for the table's contract.
         durable: every shard holds the push as durably as the table requires.
         samples: of pull_state: training examples behind the table.
+        rows_refused: of a push to a sparse table that holds as many rows as it may (rows_max): rows
+            that its update did not make, and whose gradients are lost.
     """
 
     values: Any
@@ -37,6 +39,7 @@ class Result:
     discarded: bool
     durable: bool
     samples: int = 0
+    rows_refused: int = 0
 
 
 class Handle:
@@ -63,10 +66,10 @@ class Handle:
         Raises what the operation ended with. DeadlineExceeded while done() is false: it continues.
         Ctrl-C works.
         """
-        version, staleness, age, duplicate, discarded, durable, samples = _native.handle_wait(
-            self._native, -1.0 if timeout is None else timeout)
+        (version, staleness, age, duplicate, discarded, durable, samples,
+         refused) = _native.handle_wait(self._native, -1.0 if timeout is None else timeout)
         return Result(self._values, version, staleness, age, bool(duplicate), bool(discarded),
-                      bool(durable), samples)
+                      bool(durable), samples, refused)
 
     def __await__(self) -> Generator[Any, None, Result]:
         if not self.done():

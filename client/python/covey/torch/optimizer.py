@@ -273,7 +273,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         With update="program" it is that of the plain optimizer, which each member has.
         """
         if self._plain is not None:
-            return self._plain.state_dict()
+            plain: dict[str, Any] = self._plain.state_dict()
+            return plain
         if self._is_local:
             raise FailedPrecondition("under 'local', members keep the state of the inner optimizer, "
                                      "each for its part; train with another contract to save it")
