@@ -91,10 +91,16 @@ absl::StatusOr<std::vector<Source>> Export::FindTables(const std::string& schedu
   std::vector<Source> sources;
   for (const proto::Table& table : reply.tables()) {
     const auto& asked = options_.tables;
-    if (asked.empty() ||
-        std::find(asked.begin(), asked.end(), table.spec().name()) != asked.end()) {
-      sources.push_back(SourceOf(table));
+    if (!asked.empty() &&
+        std::find(asked.begin(), asked.end(), table.spec().name()) == asked.end()) {
+      continue;
     }
+    if (table.spec().has_sparse()) {
+      return absl::UnimplementedError(absl::StrCat(
+          "table '", table.spec().name(), "' is sparse, and rows cannot be exported yet; name the ",
+          "dense tables, as in --tables a,b"));
+    }
+    sources.push_back(SourceOf(table));
   }
   for (const std::string& name : options_.tables) {
     if (std::none_of(sources.begin(), sources.end(),

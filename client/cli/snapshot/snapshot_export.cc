@@ -75,6 +75,11 @@ absl::StatusOr<uint64_t> ExportSnapshot(const SnapshotReader& snapshot, const st
   std::vector<SafetensorsTensor> tensors;
   uint64_t bytes = 0;
   for (const proto::Table* table : tables) {
+    if (table->spec().has_sparse()) {
+      return absl::UnimplementedError(
+          absl::StrCat("table '", table->spec().name(), "' is sparse, and rows cannot be exported ",
+                       "yet; restore the snapshot into a job, and pull the rows"));
+    }
     if (table->spec().name() == "__metadata__") {
       return absl::InvalidArgumentError(
           "safetensors cannot hold a table that is named __metadata__");

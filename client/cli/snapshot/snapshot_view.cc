@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "client/cli/console/figures.h"
+#include "client/cli/console/table_shape.h"
 #include "client/cli/console/text_table.h"
 #include "client/cli/snapshot/omitted_state.h"
 #include "common/snapshot/manifest.h"
@@ -50,6 +51,15 @@ struct TableFigures {
   Span samples;
 };
 
+// Of the rows of a sparse table, with their optimizer's state.
+uint64_t RowBytesOf(const proto::SnapshotShard& shard) {
+  uint64_t bytes = 0;
+  for (const proto::SnapshotPiece& piece : shard.pieces()) {
+    if (piece.kind() == proto::ReplicaPiece::ROWS) bytes += piece.bytes();
+  }
+  return bytes;
+}
+
 std::vector<TableFigures> TablesOf(const proto::SnapshotManifest& manifest) {
   std::vector<TableFigures> tables;
   for (const proto::Table& table : manifest.state().view().tables()) {
@@ -60,7 +70,8 @@ std::vector<TableFigures> TablesOf(const proto::SnapshotManifest& manifest) {
       figures.version.Add(entries.newest().version());
       figures.samples.Add(entries.newest().samples());
       for (const proto::SnapshotShard* log : entries.logs) figures.log_bytes += StoredBytesOf(*log);
-      figures.value_bytes += range.element_count() * sizeof(float);
+      figures.value_bytes += table.spec().has_sparse() ? RowBytesOf(*entries.content)
+                                                       : range.element_count() * sizeof(float);
     }
   }
   return tables;
@@ -161,7 +172,7 @@ std::string SnapshotText(const proto::SnapshotManifest& manifest, uint64_t bytes
   uint64_t log_bytes = 0;
   for (const TableFigures& figures : TablesOf(manifest)) {
     log_bytes += figures.log_bytes;
-    tables.Add({figures.table->spec().name(), absl::StrJoin(figures.table->spec().shape(), "x"),
+    tables.Add({figures.table->spec().name(), ShowShape(figures.table->spec()),
                 absl::StrCat(figures.table->shards_size()), ShowBytes(figures.value_bytes),
                 figures.version.Show(), figures.samples.Show()});
   }
@@ -213,6 +224,9 @@ std::string SnapshotJson(const proto::SnapshotManifest& manifest, uint64_t bytes
                               {"log_bytes", figures.log_bytes},
                               {"version", figures.version.Json()},
                               {"samples", figures.samples.Json()}});
+    if (figures.table->spec().has_sparse()) {
+      json["tables"].back()["row_width"] = figures.table->spec().sparse().width();
+    }
   }
   for (const proto::CutStep& group : manifest.groups()) {
     json["groups"].push_back({{"group", group.group()}, {"last_step", group.step()}});

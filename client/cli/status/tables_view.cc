@@ -8,8 +8,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "client/cli/console/figures.h"
+#include "client/cli/console/table_shape.h"
 #include "client/cli/console/text_table.h"
 #include "client/cli/status/json_text.h"
 #include "client/cli/status/replication.h"
@@ -28,15 +28,14 @@ std::vector<std::string> TableCells(const proto::Table& table) {
   uint64_t elements = 0;
   for (const proto::Shard& shard : table.shards()) elements += shard.element_count();
   const proto::Optimizer::Kind optimizer = table.spec().optimizer().kind();
-  return {table.spec().name(),
-          absl::StrJoin(table.spec().shape(), "x"),
+  return {table.spec().name(), ShowShape(table.spec()),
           table.has_contract()
               ? absl::StrCat(ShowContract(table), " since epoch ", table.contract_epoch())
               : ShowContract(table),
           absl::AsciiStrToLower(proto::Optimizer::Kind_Name(optimizer)),
-          ShowDurability(table.spec()),
-          absl::StrCat(table.shards_size()),
-          ShowBytes(elements * sizeof(float))};
+          ShowDurability(table.spec()), absl::StrCat(table.shards_size()),
+          // How many rows there are is in the servers' loads.
+          table.spec().has_sparse() ? std::string("-") : ShowBytes(elements * sizeof(float))};
 }
 
 // "2", "1 to 2", including replicas that are being filled.

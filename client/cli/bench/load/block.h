@@ -23,6 +23,8 @@ enum class Operations {
   kFreshPulls,
   // 64-byte pulls beside a stream of large pushes.
   kMixed,
+  // push, pull and push_pull of rows of a sparse table.
+  kRows,
   // Memory and the optimizers' kernels, in one process.
   kMemory,
   // All-reduce of processes that each turn starts.

@@ -201,6 +201,7 @@ absl::StatusOr<std::vector<Contender>> MakeTableLoad(const Clients& clients, con
       return maker.FreshPulls();
     case Operations::kMixed:
       return maker.MixedLoad();
+    case Operations::kRows:
     case Operations::kMemory:
     case Operations::kCollectives:
       break;

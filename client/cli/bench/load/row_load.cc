@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/bench/load/row_load.h"
+
+#include <array>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/bench/load/operation_turn.h"
+#include "client/row_batch.h"
+#include "common/base/log.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "proto/table.pb.h"
+
+namespace covey::cli {
+namespace {
+
+using client::Handle;
+using client::ParameterClient;
+using client::RowBatch;
+using client::Table;
+
+constexpr uint64_t kRows = 1'000'000;
+constexpr uint32_t kWidth = 16;
+constexpr size_t kBatchKeys = 10'000;
+constexpr size_t kBatches = 16;  // of each lane, in turns
+constexpr int kOutstanding = 4;
+// So that a rate in GB/s counts million rows.
+constexpr uint64_t kBytesPerRow = 1'000;
+
+proto::TableSpec Spec(const Block& block, uint32_t replicas) {
+  proto::TableSpec spec;
+  spec.set_name(absl::StrCat("bench/", block.name, "/", replicas));
+  spec.set_data_type(proto::FLOAT32);
+  spec.mutable_sparse()->set_width(kWidth);
+  spec.mutable_optimizer()->set_kind(block.optimizer);
+  spec.mutable_learning_rate()->set_base(1e-6);
+  spec.mutable_contract()->set_kind(block.contract);
+  spec.set_durability(replicas == 1 ? proto::MEMORY : proto::REPLICATED);
+  if (replicas > 1) spec.set_replicas(replicas);
+  return spec;
+}
+
+// The table, and the keys and memory of one lane.
+class RowsUnderLoad {
+ public:
+  RowsUnderLoad(ParameterClient& owner, Table table) : owner_(owner), table_(std::move(table)) {
+    Random random(1);
+    for (Lane& lane : lanes_) {
+      lane.gradient.assign(kBatchKeys * kWidth, 0.5f);
+      lane.rows.resize(kBatchKeys * kWidth);
+      for (std::vector<uint64_t>& keys : lane.keys) {
+        for (size_t i = 0; i < kBatchKeys; ++i) keys.push_back(random.Below(kRows));
+      }
+    }
+  }
+  ~RowsUnderLoad() {
+    const absl::Status dropped = owner_.DropTable(table_.name);
+    if (!dropped.ok()) LogWarning("drop_table", {{"why", dropped.message()}});
+  }
+
+  // Makes all rows, and a batch of each lane's keys.
+  absl::Status Fill() {
+    constexpr uint64_t kStep = 100'000;
+    const std::vector<float> zeros(kStep * kWidth);
+    std::vector<uint64_t> keys(kStep);
+    RowBatch batch;
+    for (uint64_t first = 0; first < kRows; first += kStep) {
+      for (uint64_t i = 0; i < kStep; ++i) keys[i] = first + i;
+      COVEY_RETURN_IF_ERROR(batch.Assign(table_, keys));
+      COVEY_RETURN_IF_ERROR(owner_.Push(table_, batch, zeros).Wait());
+    }
+    for (Lane& lane : lanes_) {
+      for (size_t i = 0; i < kBatches; ++i) {
+        COVEY_RETURN_IF_ERROR(lane.batches[i].Assign(table_, lane.keys[i]));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  Handle Pull(int number) {
+    Lane& lane = lanes_[number];
+    const RowBatch& batch = lane.NextSorted(table_);
+    return owner_.Pull(table_, batch, std::span<float>(lane.rows));
+  }
+  Handle Push(int number) {
+    Lane& lane = lanes_[number];
+    return owner_.Push(table_, lane.batches[lane.next++ % kBatches], lane.gradient);
+  }
+  Handle PushPull(int number) {
+    Lane& lane = lanes_[number];
+    const RowBatch& batch = lane.NextSorted(table_);
+    return owner_.PushPull(table_, batch, lane.gradient, std::span<float>(lane.rows));
+  }
+
+ private:
+  struct Lane {
+    std::array<std::vector<uint64_t>, kBatches> keys;
+    std::array<RowBatch, kBatches> batches;
+    std::vector<float> gradient;
+    std::vector<float> rows;
+    size_t next = 0;
+
+    // Sorted and divided anew.
+    const RowBatch& NextSorted(const Table& table) {
+      const size_t i = next++ % kBatches;
+      const absl::Status assigned = batches[i].Assign(table, keys[i]);
+      COVEY_CHECK(assigned.ok());
+      return batches[i];
+    }
+  };
+
+  ParameterClient& owner_;
+  const Table table_;
+  std::array<Lane, kOutstanding> lanes_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Contender>> MakeRowLoad(
+    const std::vector<std::unique_ptr<ParameterClient>>& clients, const Block& block,
+    const TableLoadOptions& options) {
+  ParameterClient& owner = *clients[0];
+  COVEY_ASSIGN_OR_RETURN(Table table, owner.CreateTable(Spec(block, options.replicas)));
+  const auto load = std::make_shared<RowsUnderLoad>(owner, std::move(table));
+  COVEY_RETURN_IF_ERROR(load->Fill());
+  const OperationTurn turn{.bytes = kBatchKeys * kBytesPerRow,
+                           .outstanding = kOutstanding,
+                           .duration = options.duration,
+                           .round_trips = options.round_trips};
+  std::vector<Contender> contenders;
+  const auto add = [&](const char* operation, Start start) {
+    contenders.push_back(
+        {.rows = {{.what = absl::StrCat("covey ", operation, block.label,
+                                        options.replicas > 1 && block.replicas == 0
+                                            ? absl::StrCat(" r=", options.replicas)
+                                            : ""),
+                   .transport = options.transport,
+                   .bytes = kBatchKeys * kWidth * sizeof(float),
+                   .unit = "M rows/s"}},
+         .measure = [start = std::move(start), turn] { return RateOfAll({start}, turn); },
+         .has_cost = true});
+  };
+  add("pull", [load](int lane) { return load->Pull(lane); });
+  add("push", [load](int lane) { return load->Push(lane); });
+  add("push_pull", [load](int lane) { return load->PushPull(lane); });
+  return contenders;
+}
+
+}  // namespace covey::cli
