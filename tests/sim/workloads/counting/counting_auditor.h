@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "client/engine/requests/key_batch.h"
 #include "common/cluster/view.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/cluster/scripted_client.h"
@@ -20,6 +21,8 @@ struct CountingAudit {
   // Null: the table was not read yet.
   std::shared_ptr<const ClusterView> view;
   std::vector<float> values;
+  // Of a sparse table: whose distinct keys the rows in `values` belong to.
+  std::shared_ptr<const KeyBatch> batch;
 
   bool done() const { return view != nullptr; }
 };
@@ -47,7 +50,8 @@ class CountingAuditor : public Script {
 
  private:
   bool OthersAreGone(absl::Time now, client::ClientActor& client) const;
-  void StartOne(absl::Time now, TableId table, client::ClientActor& client, Outbox& outbox);
+  void StartOne(absl::Time now, const proto::Table& table, client::ClientActor& client,
+                Outbox& outbox);
   void Ended(bool push, const absl::Status& status, client::ClientActor& client);
 
   const Options run_;
@@ -58,6 +62,7 @@ class CountingAuditor : public Script {
   uint64_t fillers_ = 0;
   std::vector<float> gradient_;
   std::vector<float> values_;
+  std::shared_ptr<const KeyBatch> batch_;
 };
 
 }  // namespace covey::sim

@@ -14,7 +14,8 @@ void CountingLedger::OnSend(absl::Time, const Message& message) {
   const auto reply = ReadShardReply(message);
   if (!reply) return;
   if (reply->push != nullptr) NoteAnswer(*reply);
-  if (!reply->values.empty()) CheckValues(*reply);
+  // The rows of a push to a sparse table, with others than the home row, are checked at the end.
+  if (reply->values.size() == slots_) CheckValues(*reply);
 }
 
 void CountingLedger::NoteAnswer(const ShardReply& reply) {
@@ -52,11 +53,15 @@ void CountingLedger::NoteView(const proto::ClusterView& view) {
 void CountingLedger::NotePush(const Message& message) {
   const proto::PushId& id = message.envelope.push_request().id();
   const ShardId shard{TableId(id.table()), ShardIndex(id.shard())};
-  if (message.envelope.push_request().flush()) hurried_.insert(shard);
-  if (message.frames.empty()) return;  // A query after an earlier push.
-  const auto gradient = message.frames[0].As<float>();
+  const proto::PushRequest& push = message.envelope.push_request();
+  if (push.flush()) hurried_.insert(shard);
+  // A query after an earlier push has no gradient.
+  if (message.frames.size() < (push.has_keys() ? 2 : 1)) return;
+  const auto gradient = message.frames.back().As<float>();
   const auto one = std::find_if(gradient.begin(), gradient.end(), [](float x) { return x != 0; });
-  const uint64_t slot = static_cast<uint64_t>(one - gradient.begin());
+  // Each row of a sparse table shows the slot.
+  const size_t width = push.has_keys() ? gradient.size() / push.keys().count() : gradient.size();
+  const uint64_t slot = static_cast<uint64_t>(one - gradient.begin()) % width;
   slot_of_[{shard, id.producer(), id.producer_incarnation(), id.sequence()}] = slot;
   pushed_.insert({shard, slot});
 }

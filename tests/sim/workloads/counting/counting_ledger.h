@@ -27,8 +27,9 @@ namespace covey::sim {
 //    more of each.
 class CountingLedger : public Observer {
  public:
-  CountingLedger(Violations& violations, uint64_t arrivals)
-      : violations_(violations), arrivals_(arrivals) {}
+  // `slots`: elements of a shard, or of the home row of a sparse one.
+  CountingLedger(Violations& violations, uint64_t arrivals, uint64_t slots)
+      : violations_(violations), arrivals_(arrivals), slots_(slots) {}
 
   void OnSend(absl::Time now, const Message& message) override;
 
@@ -67,6 +68,7 @@ class CountingLedger : public Observer {
 
   Violations& violations_;
   const uint64_t arrivals_;
+  const uint64_t slots_;
   std::map<PushKey, uint64_t> slot_of_;
   std::set<std::pair<ShardId, uint64_t>> pushed_;
   std::map<ShardHistory, History> histories_;

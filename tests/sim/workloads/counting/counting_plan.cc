@@ -13,12 +13,16 @@ proto::TableSpec CountingPlan::Spec() const {
   proto::TableSpec spec;
   spec.set_name("counts");
   spec.set_data_type(proto::FLOAT32);
-  spec.add_shape(shards);
-  spec.add_shape(slots());
+  if (sparse) {
+    spec.mutable_sparse()->set_width(static_cast<uint32_t>(slots()));
+  } else {
+    spec.add_shape(shards);
+    spec.add_shape(slots());
+    spec.set_shard_bytes(slots() * sizeof(float));
+  }
   spec.mutable_learning_rate()->set_base(1);
   spec.mutable_contract()->set_kind(contract);
   if (contract == proto::Contract::BUFFERED) spec.mutable_contract()->set_buffer(arrivals);
-  spec.set_shard_bytes(slots() * sizeof(float));
   SetReplicas(replicas, spec);
   return spec;
 }
@@ -46,8 +50,9 @@ CountingPlan DrawCountingPlan(Random random) {
 }
 
 std::string Describe(const CountingPlan& plan) {
-  return absl::StrCat("clients=", plan.clients, " shards=", plan.shards,
-                      " arrivals=", plan.arrivals, " replicas=", plan.replicas,
+  return absl::StrCat(plan.sparse ? "sparse " : "", "clients=", plan.clients,
+                      " shards=", plan.shards, " arrivals=", plan.arrivals,
+                      " replicas=", plan.replicas,
                       " contract=", proto::Contract::Kind_Name(plan.contract));
 }
 

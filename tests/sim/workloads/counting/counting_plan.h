@@ -24,6 +24,9 @@ struct CountingPlan {
   proto::Contract::Kind contract = proto::Contract::ASYNC;
   double haste = 1;
   absl::Duration deadline_max;
+  // The table is sparse, and slots are columns (counting_rows.h); its scheduler chooses the number
+  // of shards.
+  bool sparse = false;
 
   // Elements of each shard. Has room for the auditor's fillers, which it may have to push again.
   uint64_t slots() const { return (pushes + kFillersMax + 15) / 16 * 16; }

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tests/sim/workloads/counting/counting_rows.h"
 #include "tests/sim/workloads/expected_errors.h"
 #include "tests/sim/workloads/workload_names.h"
 
@@ -23,6 +25,7 @@ constexpr int kConcurrency = 4;
 struct Memory {
   std::vector<float> gradient;
   std::vector<float> values;
+  std::shared_ptr<const KeyBatch> batch;  // of a sparse table
 };
 
 }  // namespace
@@ -43,7 +46,7 @@ void CountingPusher::Step(absl::Time now, client::ClientActor& client, Outbox& o
   }
   while (now >= next_ && under_way_ < kConcurrency && !run_.slots.exhausted()) {
     next_ = now + run_.think_max * random_.Uniform();
-    StartOne(now, TableId(table->id()), client, outbox);
+    StartOne(now, *table, client, outbox);
   }
   if (run_.slots.exhausted() && under_way_ == 0 && !flushed_) Flush(now, client, outbox);
 }
@@ -54,10 +57,12 @@ absl::Time CountingPusher::NextWake() const {
   return std::min(watch_.NextWake(), next);
 }
 
-void CountingPusher::StartOne(absl::Time now, TableId table, client::ClientActor& client,
-                              Outbox& outbox) {
-  const uint32_t shards = run_.plan.shards;
-  const bool all = random_.Chance(0.3);
+void CountingPusher::StartOne(absl::Time now, const proto::Table& table_now,
+                              client::ClientActor& client, Outbox& outbox) {
+  const TableId table(table_now.id());
+  const bool sparse = run_.plan.sparse;
+  const uint32_t shards = static_cast<uint32_t>(table_now.shards_size());
+  const bool all = sparse || random_.Chance(0.3);
   const uint32_t first = all ? 0 : static_cast<uint32_t>(random_.Below(shards));
   const uint32_t count =
       all ? shards : 1 + static_cast<uint32_t>(random_.Below(std::min(2u, shards - first)));
@@ -65,14 +70,24 @@ void CountingPusher::StartOne(absl::Time now, TableId table, client::ClientActor
   const bool pull = !push || random_.Chance(0.3);
   auto memory = std::make_shared<Memory>();
   const uint64_t slot = push ? run_.slots.TakeForPush() : 0;
-  if (push) memory->gradient = run_.plan.Gradient(slot, count);
-  if (pull) memory->values.resize(count * run_.plan.slots());
+  const size_t width = run_.plan.slots();
+  if (sparse) {
+    memory->batch = push ? BatchOfPush(table_now, slot) : BatchOf(table_now, HomeKeys(table_now));
+    if (push) memory->gradient = RowsOfPush(*memory->batch, width, slot, run_.plan.arrivals);
+    if (pull) memory->values.resize(memory->batch->distinct() * width);
+  } else {
+    if (push) memory->gradient = run_.plan.Gradient(slot, count);
+    if (pull) memory->values.resize(count * width);
+  }
   const absl::Time deadline = now + run_.patience_min + run_.plan.deadline_max * random_.Uniform();
   const uint64_t watched = watch_.Begin(deadline);
   client::Operation operation{
       .table = table,
       .first_shard = ShardIndex(first),
       .shard_count = count,
+      .keyed = sparse ? std::optional(client::KeyedOperation{
+                            .batch = memory->batch, .pushes = push, .pulls = pull})
+                      : std::nullopt,
       .gradient = memory->gradient,
       .values = memory->values,
       .deadline = deadline,

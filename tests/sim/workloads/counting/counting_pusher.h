@@ -42,7 +42,8 @@ class CountingPusher : public Script {
   bool done() const override { return run_.slots.exhausted() && under_way_ == 0 && flushed_; }
 
  private:
-  void StartOne(absl::Time now, TableId table, client::ClientActor& client, Outbox& outbox);
+  void StartOne(absl::Time now, const proto::Table& table_now, client::ClientActor& client,
+                Outbox& outbox);
   void Flush(absl::Time now, client::ClientActor& client, Outbox& outbox);
   void Flushed(absl::Time now, const absl::Status& status);
 

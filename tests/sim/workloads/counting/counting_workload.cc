@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/workloads/counting/counting_workload.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/sim/workloads/counting/counting_auditor.h"
@@ -11,6 +15,7 @@
 #include "tests/sim/workloads/counting/counting_outcomes.h"
 #include "tests/sim/workloads/counting/counting_plan.h"
 #include "tests/sim/workloads/counting/counting_pusher.h"
+#include "tests/sim/workloads/counting/counting_rows.h"
 #include "tests/sim/workloads/counting/counting_slots.h"
 #include "tests/sim/workloads/workload_names.h"
 
@@ -24,14 +29,14 @@ constexpr absl::Duration kQuietPatience = absl::Seconds(30);
 
 class CountingWorkload : public Workload {
  public:
-  CountingWorkload(Random random, Violations& violations)
+  CountingWorkload(const CountingPlan& plan, Violations& violations)
       : violations_(violations),
-        plan_(DrawCountingPlan(random)),
+        plan_(plan),
         slots_(plan_),
-        ledger_(violations, plan_.arrivals),
+        ledger_(violations, plan_.arrivals, plan_.slots()),
         outcomes_(ledger_, violations) {}
 
-  std::string name() const override { return std::string(kCounting); }
+  std::string name() const override { return std::string(plan_.sparse ? kSparse : kCounting); }
   uint32_t groups() const override { return 1; }
   void SetUp(SimCluster& cluster) override;
   bool Finished() const override { return audit_.done(); }
@@ -39,6 +44,11 @@ class CountingWorkload : public Workload {
   std::string Report() const override;
 
  private:
+  // What the audit has of a row of a sparse table.
+  std::span<const float> RowOf(uint64_t key, size_t shard) const;
+  // Whether they hold the same pushes as the home rows.
+  void CheckFurtherRows(const proto::Table& table);
+
   Violations& violations_;
   const CountingPlan plan_;
   CountingSlots slots_;
@@ -79,10 +89,42 @@ void CountingWorkload::SetUp(SimCluster& cluster) {
 void CountingWorkload::Check() {
   const proto::Table& table = *audit_.view->FindTable(plan_.Spec().name());
   for (const proto::Shard& shard : table.shards()) {
-    ledger_.CheckFinal(
-        {{TableId(table.id()), ShardIndex(shard.index())}, shard.generation()},
-        std::span<const float>(audit_.values).subspan(shard.first_element(), shard.element_count()),
-        slots_.auditors_first());
+    ledger_.CheckFinal({{TableId(table.id()), ShardIndex(shard.index())}, shard.generation()},
+                       plan_.sparse ? RowOf(HomeKeys(table)[shard.index()], shard.index())
+                                    : std::span<const float>(audit_.values)
+                                          .subspan(shard.first_element(), shard.element_count()),
+                       slots_.auditors_first());
+  }
+  if (plan_.sparse) CheckFurtherRows(table);
+}
+
+std::span<const float> CountingWorkload::RowOf(uint64_t key, size_t shard) const {
+  const std::span<const uint64_t> keys = audit_.batch->KeysOf(shard);
+  const size_t place = static_cast<size_t>(std::ranges::lower_bound(keys, key) - keys.begin());
+  return std::span<const float>(audit_.values)
+      .subspan((audit_.batch->KeysBefore(shard) + place) * plan_.slots(), plan_.slots());
+}
+
+void CountingWorkload::CheckFurtherRows(const proto::Table& table) {
+  std::map<uint64_t, std::set<uint64_t>> slots_of;
+  for (uint64_t slot = 0; slot < plan_.slots(); ++slot) {
+    for (const uint64_t key : FurtherKeys(slot)) slots_of[key].insert(slot);
+  }
+  const std::vector<uint64_t> home = HomeKeys(table);
+  for (const proto::Shard& shard : table.shards()) {
+    const std::span<const float> wanted = RowOf(home[shard.index()], shard.index());
+    for (const uint64_t key : audit_.batch->KeysOf(shard.index())) {
+      if (key == home[shard.index()]) continue;
+      const std::span<const float> row = RowOf(key, shard.index());
+      for (uint64_t slot = 0; slot < plan_.slots(); ++slot) {
+        const float expected = slots_of[key].contains(slot) ? wanted[slot] : 0;
+        if (row[slot] == expected) continue;
+        violations_.Add(name(), absl::StrCat("shard ", shard.index(), ": the row of key ", key,
+                                             " holds ", row[slot], " in column ", slot, ", and ",
+                                             expected, " belongs there"));
+        break;
+      }
+    }
   }
 }
 
@@ -94,7 +136,13 @@ std::string CountingWorkload::Report() const {
 }  // namespace
 
 std::unique_ptr<Workload> MakeCountingWorkload(Random random, Violations& violations) {
-  return std::make_unique<CountingWorkload>(random, violations);
+  return std::make_unique<CountingWorkload>(DrawCountingPlan(random), violations);
+}
+
+std::unique_ptr<Workload> MakeSparseWorkload(Random random, Violations& violations) {
+  CountingPlan plan = DrawCountingPlan(random);
+  plan.sparse = true;
+  return std::make_unique<CountingWorkload>(plan, violations);
 }
 
 }  // namespace covey::sim

@@ -13,5 +13,7 @@ namespace covey::sim {
 // pulls everything. Each push owns one element of each shard, so the values show which pushes they
 // contain. `violations` outlives the workload.
 std::unique_ptr<Workload> MakeCountingWorkload(Random random, Violations& violations);
+// The same with a sparse table: each push owns a column (counting_rows.h).
+std::unique_ptr<Workload> MakeSparseWorkload(Random random, Violations& violations);
 
 }  // namespace covey::sim

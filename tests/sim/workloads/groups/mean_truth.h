@@ -22,7 +22,7 @@ namespace covey::sim {
 //
 // Invariants:
 //  - all members that get a step's mean of a tensor have the same bits, in whatever round they get
-//    it, because their parameters stay equal by nothing else. Members that the scheduler has declared
+//    it, because their parameters stay equal by nothing else. Members that the scheduler has called
 //    dead may have others: a step that only they have finished is done again;
 //  - it is the mean, weighted by samples, over members that have given a gradient for this step.
 //    The member that gets it is one of them, and the samples that it is told are theirs.
