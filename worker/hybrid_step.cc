@@ -51,6 +51,12 @@ absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
                                                    " or more, or 0 for no clipping"));
   }
   for (const Tensor& tensor : tensors) {
+    if (!tensor.table.has_sparse()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", tensor.table.name(), "' is sparse, and a step takes dense ones; ",
+                     "pull and push its rows by a client::ParameterClient"));
+  }
+  for (const Tensor& tensor : tensors) {
     COVEY_RETURN_IF_ERROR(CheckRateFactor(tensor.table.name(), tensor.rate_factor));
   }
   auto hybrid =

@@ -81,13 +81,13 @@ class HybridStep {
 
   // Creates the tables and gets the initial values. All members call it with the same tensors in
   // the same order, and the same options. ALREADY_EXISTS: a table of that name exists with another
-  // spec. INVALID_ARGUMENT: a span does not fit, or the options and a table's contract are
-  // incompatible. FAILED_PRECONDITION: with kProgram, the group has finished a step without this
-  // member; the worker should be closed, because the group waits for it. DEADLINE_EXCEEDED: the
-  // group has lost a member since Worker::Join, and the remaining ones have not re-formed within
-  // form_deadline. CANCELLED: asked to leave. Where tables have the initializer GIVEN also as
-  // ParameterClient::InitializeTables, with the worker's operation_deadline for all values
-  // together.
+  // spec. INVALID_ARGUMENT: a span does not fit, a table is sparse, or the options and a table's
+  // contract are incompatible. FAILED_PRECONDITION: with kProgram, the group has finished a step
+  // without this member; the worker should be closed, because the group waits for it.
+  // DEADLINE_EXCEEDED: the group has lost a member since Worker::Join, and the remaining ones have
+  // not re-formed within form_deadline. CANCELLED: asked to leave. Where tables have the
+  // initializer GIVEN also as ParameterClient::InitializeTables, with the worker's
+  // operation_deadline for all values together.
   static absl::StatusOr<std::unique_ptr<HybridStep>> Create(Worker& worker,
                                                             std::vector<Tensor> tensors,
                                                             const Options& options = Options());

@@ -482,7 +482,7 @@ TEST(BucketRunTest, LegalTransitionsAreThoseOfTheDiagram) {
   using S = RunState;
   const std::map<S, std::vector<S>> diagram = {
       {S::kNew, {S::kReducing, S::kUpdating, S::kRestoring}},
-      {S::kRestoring, {S::kUpdating, S::kInterrupted, S::kGivenUp, S::kOver}},
+      {S::kRestoring, {S::kUpdating, S::kGathered, S::kInterrupted, S::kGivenUp, S::kOver}},
       {S::kReducing, {S::kUpdating, S::kClipping, S::kInterrupted, S::kGivenUp, S::kOver}},
       {S::kClipping, {S::kUpdating, S::kInterrupted, S::kGivenUp, S::kOver}},
       {S::kUpdating, {S::kGathering, S::kInterrupted, S::kGivenUp, S::kOver}},
