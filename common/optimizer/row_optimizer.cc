@@ -178,6 +178,12 @@ absl::StatusOr<std::unique_ptr<RowOptimizer>> RowOptimizer::Create(const Optimiz
   return std::make_unique<RowAdagrad>(config, width);
 }
 
+RowLayout RowOptimizer::layout() const {
+  RowLayout layout{.width = width_};
+  for (size_t slot = 0; slot < slots(); ++slot) layout.slot_widths[slot] = slot_width(slot);
+  return layout;
+}
+
 void RowOptimizer::Apply(const UpdateContext& context, std::span<const RowUpdate> rows,
                          std::span<const uint32_t> updates) const {
   COVEY_CHECK(rows.size() == updates.size() && rows.size() <= kRowsPerUpdateMax);

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/optimizer/kernels.h"
 #include "common/optimizer/optimizer.h"
+#include "common/optimizer/row_layout.h"
 
 namespace covey {
 
@@ -36,6 +37,7 @@ class RowOptimizer {
   virtual size_t slots() const = 0;
   // Elements of a row's slot. Precondition: slot < slots().
   virtual size_t slot_width(size_t /*slot*/) const { return width_; }
+  RowLayout layout() const;
 
   // Updates the rows in place. updates[i] counts the updates of row i, this one included;
   // UpdateContext::update_index and momentum are ignored. Preconditions (checked): equal sizes, at

@@ -225,12 +225,7 @@ absl::StatusOr<Content> ContentOf(const proto::SnapshotManifest& manifest,
   if (definition.sparse) {
     COVEY_ASSIGN_OR_RETURN(const auto optimizer,
                            RowOptimizer::Create(definition.optimizer, definition.sparse->width));
-    // server/sparse/row_piece.h
-    uint64_t elements = definition.sparse->width;
-    for (size_t slot = 0; slot < optimizer->slots(); ++slot) {
-      elements += optimizer->slot_width(slot);
-    }
-    return Content{.row_bytes = 16 + elements * sizeof(float)};
+    return Content{.row_bytes = optimizer->layout().row_bytes()};
   }
   if (IsImported(manifest)) return Content{.arrays = 1, .has_record = false};
   COVEY_ASSIGN_OR_RETURN(const std::unique_ptr<Optimizer> optimizer,

@@ -120,9 +120,8 @@ absl::Status CheckOptimizer(const proto::TableSpec& spec, absl::string_view fiel
   for (const auto& [name, value] : coefficients) {
     if (!(value >= 0 && value <= 1e6)) return bad(name, value, "it lies in [0, 1e6]");
   }
-  const bool needs_rows = optimizer.kind() == proto::Optimizer::ROWWISE_ADAGRAD ||
-                          optimizer.kind() == proto::Optimizer::FTRL;
-  if (needs_rows && !spec.has_sparse()) {
+  const absl::StatusOr<OptimizerConfig> config = OptimizerFromProto(optimizer);
+  if (config.ok() && NeedsRows(config->kind) && !spec.has_sparse()) {
     return bad("kind", proto::Optimizer::Kind_Name(optimizer.kind()),
                "it updates rows, and the table is dense: choose another one, or set sparse");
   }

@@ -193,19 +193,19 @@ absl::Status ContentImport::Finish(absl::Time now, const proto::ReplicaPiece& la
   return absl::OkStatus();
 }
 
+void ContentImport::Begin(const proto::ReplicaPiece& first) {
+  index_ = first.index();
+  pieces_ = first.pieces();
+  if (content_->sparse() != nullptr) return content_->ClearRows();
+  values_ = content_->NewArray();
+  slots_.clear();
+  for (size_t i = 0; takes_ != LoadSource::Takes::kValues && i < content_->slots(); ++i) {
+    slots_.push_back(content_->NewArray());
+  }
+}
+
 absl::Status ContentImport::Take(const proto::ReplicaPiece& piece, const Buffer& frame) {
-  if (next_ == 0) {
-    index_ = piece.index();
-    pieces_ = piece.pieces();
-    if (content_->sparse() != nullptr) content_->ClearRows();
-  }
-  if (next_ == 0 && content_->sparse() == nullptr) {
-    values_ = content_->NewArray();
-    slots_.clear();
-    for (size_t i = 0; takes_ != LoadSource::Takes::kValues && i < content_->slots(); ++i) {
-      slots_.push_back(content_->NewArray());
-    }
-  }
+  if (next_ == 0) Begin(piece);
   const bool is_sparse = content_->sparse() != nullptr;
   switch (piece.kind()) {
     case proto::ReplicaPiece::ROWS:

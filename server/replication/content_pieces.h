@@ -90,6 +90,8 @@ class ContentImport {
 
  private:
   void Restart();
+  // Makes room for the content that this piece begins.
+  void Begin(const proto::ReplicaPiece& first);
   absl::Status Take(const proto::ReplicaPiece& piece, const Buffer& frame);
   // All pieces have arrived; `last` is the last.
   absl::Status Finish(absl::Time now, const proto::ReplicaPiece& last);

@@ -35,6 +35,10 @@ bool AreGradientFrames(const Message& message, proto::WireFormat format, const p
          frames[1].size() == EncodedBytes(*known, shape.ElementsOf(keys));
 }
 
+EncodedGradient EncodedFrameOf(const Message& message, size_t frame) {
+  return {.frame = message.frames[frame], .checksum = ChecksumOf(message, frame)};
+}
+
 EncodedGradient EncodedGradientOf(const Message& message, proto::WireFormat format,
                                   const proto::KeyList& keys, const GradientShape& shape) {
   EncodedGradient gradient;
@@ -50,14 +54,13 @@ EncodedGradient EncodedGradientOf(const Message& message, proto::WireFormat form
   return gradient;
 }
 
+Buffer KeptElements(const Buffer& elements, bool is_sparse, BufferPool& spares) {
+  return is_sparse ? elements.Kept() : spares.Kept(elements);
+}
+
 void Keep(EncodedGradient& gradient, BufferPool& spares) {
-  if (!gradient.keys) {
-    gradient.frame = spares.Kept(gradient.frame);
-    return;
-  }
-  // Of many sizes, which the pool is not for.
-  gradient.frame = gradient.frame.Kept();
-  gradient.keys->frame = gradient.keys->frame.Kept();
+  gradient.frame = KeptElements(gradient.frame, gradient.keys.has_value(), spares);
+  if (gradient.keys) gradient.keys->frame = gradient.keys->frame.Kept();
 }
 
 void AddGradientFrames(EncodedGradient& gradient, Message& message) {

@@ -68,10 +68,15 @@ struct GradientBuffers {
 bool AreGradientFrames(const Message& message, proto::WireFormat format, const proto::KeyList& keys,
                        const GradientShape& shape);
 
+// One of the message's frames, which it shares, with its checksum. Precondition: it has the frame.
+EncodedGradient EncodedFrameOf(const Message& message, size_t frame);
 // The gradient in the message's frames, which it shares. Precondition: AreGradientFrames.
 EncodedGradient EncodedGradientOf(const Message& message, proto::WireFormat format,
                                   const proto::KeyList& keys, const GradientShape& shape);
-// Its frames are not in lent memory (Buffer::Lend) afterwards.
+// The elements of a gradient outside lent memory (Buffer::Lend): a copy where they are in it, from
+// `spares` for a dense shard. Rows come in many sizes, which the pool is not for.
+Buffer KeptElements(const Buffer& elements, bool is_sparse, BufferPool& spares);
+// Its frames are not in lent memory afterwards.
 void Keep(EncodedGradient& gradient, BufferPool& spares);
 // Adds the frames, with their checksums, which are made when the gradient has none.
 void AddGradientFrames(EncodedGradient& gradient, Message& message);

@@ -16,20 +16,11 @@
 namespace covey::server {
 namespace {
 
-EncodedGradient FrameOf(const Message& message, int i) {
-  EncodedGradient array{.frame = message.frames[static_cast<size_t>(i)]};
-  const proto::Envelope& envelope = message.envelope;
-  if (envelope.frame_checksums_size() == static_cast<int>(message.frames.size())) {
-    array.checksum = envelope.frame_checksums(i);
-  }
-  return array;
-}
-
 // Precondition: there are a frame of values and those of the slots.
 InitialState InitialStateOf(const proto::InitialState& state, const Message& message) {
   InitialState initial{.slots = {}, .updates = state.updates(), .samples = state.samples()};
   for (size_t i = 1; i < message.frames.size(); ++i) {
-    initial.slots.push_back(FrameOf(message, static_cast<int>(i)));
+    initial.slots.push_back(EncodedFrameOf(message, i));
   }
   return initial;
 }
@@ -190,7 +181,7 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, const Gradient
     if (request.has_initial_state()) {
       record.initial_state = InitialStateOf(request.initial_state(), message);
     }
-    record.gradient = FrameOf(message, 0);
+    record.gradient = EncodedFrameOf(message, 0);
     return record;
   }
   if (record.version == Version()) return record;

@@ -82,7 +82,7 @@ void GradientAggregator::KeepEncoded(const uint8_t* before, const Buffer& kept,
 void GradientAggregator::Keep(HeldPush& held) {
   Buffer& elements = held.gradient.elements;
   const Buffer before = elements;
-  elements = row_width_ != 0 ? elements.Kept() : spares_.Kept(elements);
+  elements = KeptElements(elements, row_width_ != 0, spares_);
   KeepEncoded(before.data(), elements, held.encoded);
 }
 

@@ -53,7 +53,7 @@ void GradientSum::Keep() {
   if (empty()) return;
   // Those before it were kept when they were added.
   Buffer& newest = parts_.back().elements;
-  newest = row_width_ != 0 ? newest.Kept() : spares_->Kept(newest);
+  newest = KeptElements(newest, row_width_ != 0, *spares_);
 }
 
 void GradientSum::Finish() {

@@ -32,6 +32,12 @@ std::vector<LiveGroup> WaitedFor(const Contract& contract, const ServedShard& sh
   return groups;
 }
 
+// The keys that a push or a pull names; null = none.
+template <typename Request>
+const proto::KeyList* KeysOf(const Request& request) {
+  return request.has_keys() ? &request.keys() : nullptr;
+}
+
 // The group pushes again: it is waited for as ever.
 void NotePush(GroupId group, std::vector<LiveGroup>& waited_for) {
   for (LiveGroup& live : waited_for) {
@@ -102,12 +108,11 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
   pending.push = {
       .key = key, .base_version = Version(push.base_version()), .duplicate = *duplicate};
   pending.wants_values = push.read().wanted();
-  if (pending.wants_values) {
-    if (const absl::Status known = FindWanted(request, push.keys(), pending); !known.ok()) {
-      return replies_.Refuse(pending.reply, known, outbox);
-    }
-  }
-  if (pending.wants_values) {
+  const absl::Status known =
+      pending.wants_values ? FindWanted(request, KeysOf(push), pending) : absl::OkStatus();
+  if (!known.ok()) {
+    replies_.Refuse(pending.reply, known, outbox);
+  } else if (pending.wants_values) {
     pending.requirement = ReadRequirement::Of(pending.bound, contract());
     replies_.SendWhenFresh(now, std::move(pending), outbox);
   } else {
@@ -133,21 +138,18 @@ void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
   ++shard_.counters.pulls;
   PendingReply pending = BeginPendingReply(now, request, pull.read(), pull.deadline_ms());
   pending.wants_slots = pull.with_slots();
-  if (const absl::Status known = FindWanted(request, pull.keys(), pending); !known.ok()) {
+  if (const absl::Status known = FindWanted(request, KeysOf(pull), pending); !known.ok()) {
     return replies_.Refuse(pending.reply, known, outbox);
   }
   pending.requirement = ReadRequirement::Of(pending.bound, contract());
   replies_.SendWhenFresh(now, std::move(pending), outbox);
 }
 
-absl::Status Shard::FindWanted(const Message& request, const proto::KeyList& keys,
+absl::Status Shard::FindWanted(const Message& request, const proto::KeyList* keys,
                                PendingReply& pending) {
   const SparseShard* const rows = content().sparse();
-  const bool names_keys = request.envelope.has_pull_request()
-                              ? request.envelope.pull_request().has_keys()
-                              : request.envelope.push_request().has_keys();
-  if (names_keys != (rows != nullptr)) {
-    return absl::InvalidArgumentError(names_keys
+  if ((keys == nullptr) != (rows == nullptr)) {
+    return absl::InvalidArgumentError(rows == nullptr
                                           ? "the table is dense; ask for all its elements"
                                           : "the table is sparse; ask for the rows of some keys");
   }
@@ -156,7 +158,7 @@ absl::Status Shard::FindWanted(const Message& request, const proto::KeyList& key
     return absl::InvalidArgumentError(
         "the optimizer's state of a sparse table can not be pulled; it is in snapshots");
   }
-  COVEY_ASSIGN_OR_RETURN(pending.keys, WantedKeys(request, keys, *rows));
+  COVEY_ASSIGN_OR_RETURN(pending.keys, WantedKeys(request, *keys, *rows));
   return absl::OkStatus();
 }
 

@@ -113,8 +113,8 @@ class Shard {
   void FollowOrder();
   void TakeInitialValues(absl::Time now, const Message& request, PendingReply pending,
                          Outbox& outbox);
-  // Of a sparse table, the rows that a request asks for.
-  absl::Status FindWanted(const Message& request, const proto::KeyList& keys,
+  // Of a sparse table, the rows that a request asks for. `keys`: null = it names none.
+  absl::Status FindWanted(const Message& request, const proto::KeyList* keys,
                           PendingReply& pending);
   // Whether the push has been received; it may be applied or wait.
   bool IsReceived(GroupId group, Step step) const;

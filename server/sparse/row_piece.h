@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/buffer.h"
+#include "common/optimizer/row_layout.h"
 
 namespace covey::server {
 
@@ -19,18 +20,6 @@ struct SparseRow {
   uint32_t updates = 0;  // that it was part of
   const float* values = nullptr;
   std::array<const float*, 2> slots = {};  // null where the optimizer has none
-};
-
-// Elements of a row: of its values, and of each slot of its optimizer (0: there is none).
-struct RowLayout {
-  size_t width = 0;
-  std::array<size_t, 2> slot_widths = {};
-
-  size_t elements() const { return width + slot_widths[0] + slot_widths[1]; }
-  // Of a row in a piece.
-  size_t row_bytes() const {
-    return sizeof(uint64_t) + 2 * sizeof(uint32_t) + elements() * sizeof(float);
-  }
 };
 
 // Of everything in the row. Digests of rows are added up, so that their order does not matter.

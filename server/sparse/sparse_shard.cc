@@ -76,14 +76,6 @@ SparseShard::SparseShard(const SparseShardConfig& config, LearningRateSchedule s
   }
 }
 
-RowLayout SparseShard::layout() const {
-  RowLayout layout{.width = config_.width};
-  for (size_t slot = 0; slot < slots_.size(); ++slot) {
-    layout.slot_widths[slot] = slot_width(slot);
-  }
-  return layout;
-}
-
 std::unique_ptr<SparseCut> SparseShard::Cut() {
   return absl::WrapUnique(new SparseCut(shared_from_this()));
 }

@@ -101,7 +101,7 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   uint64_t samples() const { return samples_; }  // in all updates applied
   size_t bytes() const;                          // allocated
   bool Holds(uint64_t key) const;                // whether the key lies in the shard's slots
-  RowLayout layout() const;
+  RowLayout layout() const { return optimizer_->layout(); }
 
  private:
   friend class SparseCut;

@@ -26,17 +26,7 @@ bool LetOneDie(const Case& with, uint32_t victim, uint64_t messages,
   GroupWithLosses f(3, with.OptionsOf(1 + messages));
   f.Step();
   f.CheckAllWell(1);
-  f.Begin();
-  const bool over = !f.fleet.RunMessages(messages);
-  f.Kill(victim);
-  // What is on its way arrives, or is lost with the connection.
-  if (messages % 2 == 0) f.fleet.Run();
-  f.PlanWithoutTheDead();
-  for (const uint32_t rank : f.members()) {
-    f.Show(rank);
-    f.fleet.RunMessages(messages % 5);
-  }
-  f.fleet.Run();
+  const bool over = f.StepWithDeath(victim, messages);
   f.CheckAllWell(2);
   f.CheckUpdates(2);
   f.Step();
@@ -71,21 +61,8 @@ TEST_P(HybridRecoveryTest, MembersDieOneAfterTheOtherUntilOneIsLeft) {
     GroupWithLosses f(5, GetParam().OptionsOf(seed));
     uint64_t step = 0;
     while (f.members().size() > 1) {
-      f.Begin();
+      f.StepWithDeaths(random, 2);
       ++step;
-      // Up to two at once, or the second during the rendezvous of the others.
-      for (uint64_t deaths = 1 + random.Below(2); deaths > 0 && f.members().size() > 1; --deaths) {
-        f.fleet.RunMessages(random.Below(120));
-        f.Kill(f.members()[random.Below(f.members().size())]);
-        if (random.Chance(0.3)) f.fleet.Run();
-        f.PlanWithoutTheDead();
-        for (const uint32_t rank : f.members()) {
-          if (random.Chance(0.7)) f.Show(rank);
-          f.fleet.RunMessages(random.Below(20));
-        }
-      }
-      f.ShowAll();
-      f.fleet.Run();
       f.CheckAllWell(step);
       f.CheckUpdates(step);
       ASSERT_THAT(f.violations, IsEmpty()) << "seed " << seed << " step " << step;

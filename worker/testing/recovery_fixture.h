@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/random.h"
 #include "worker/testing/hybrid_fixture.h"
 
 namespace covey::worker {
@@ -127,6 +128,40 @@ class GroupWithLosses {
   }
   void Step() {
     Begin();
+    fleet.Run();
+  }
+  // A step in which a member dies after so many messages, and the others go on without it. Returns
+  // whether the step was over before.
+  bool StepWithDeath(uint32_t victim, uint64_t messages) {
+    Begin();
+    const bool over = !fleet.RunMessages(messages);
+    Kill(victim);
+    // Messages of the dead member that are still in the network arrive, or are lost with it.
+    if (messages % 2 == 0) fleet.Run();
+    PlanWithoutTheDead();
+    for (const uint32_t rank : members_) {
+      Show(rank);
+      fleet.RunMessages(messages % 5);
+    }
+    fleet.Run();
+    return over;
+  }
+  // The same with one to `deaths_max` deaths, at random moments: some of them during the rendezvous
+  // after another. One member is left at least.
+  void StepWithDeaths(Random& random, uint64_t deaths_max) {
+    Begin();
+    for (uint64_t deaths = 1 + random.Below(deaths_max); deaths > 0 && members_.size() > 1;
+         --deaths) {
+      fleet.RunMessages(random.Below(120));
+      Kill(members_[random.Below(members_.size())]);
+      if (random.Chance(0.3)) fleet.Run();
+      PlanWithoutTheDead();
+      for (const uint32_t rank : members_) {
+        if (random.Chance(0.7)) Show(rank);
+        fleet.RunMessages(random.Below(20));
+      }
+    }
+    ShowAll();
     fleet.Run();
   }
   void Pull(uint32_t rank) {

@@ -101,6 +101,11 @@ bool NeedsCluster(Operations operations) {
   return operations != Operations::kMemory && operations != Operations::kCollectives;
 }
 
+std::string LabelOf(const Block& block, uint32_t replicas) {
+  const bool names_replicas = block.replicas == 0 && replicas > 1;
+  return names_replicas ? absl::StrCat(block.label, " r=", replicas) : block.label;
+}
+
 Block BaselineOf(const Block& block) {
   return {.name = "baseline",
           .about = "async and SGD, one copy in memory",

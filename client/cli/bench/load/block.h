@@ -58,6 +58,10 @@ struct Block {
   bool by_default = false;
 };
 
+// The label where the tables have `replicas`, which it names when the block leaves their number to
+// --replicas.
+std::string LabelOf(const Block& block, uint32_t replicas);
+
 // The block that measures its baseline. Precondition: baseline_label is not null.
 Block BaselineOf(const Block& block);
 

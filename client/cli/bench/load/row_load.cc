@@ -102,7 +102,7 @@ class RowsUnderLoad {
     std::vector<float> rows;
     size_t next = 0;
 
-    // Sorted and divided anew.
+    // The next batch of the lane, whose keys are sorted and divided among the shards again.
     const RowBatch& NextSorted(const Table& table) {
       const size_t i = next++ % kBatches;
       const absl::Status assigned = batches[i].Assign(table, keys[i]);
@@ -132,10 +132,7 @@ absl::StatusOr<std::vector<Contender>> MakeRowLoad(
   std::vector<Contender> contenders;
   const auto add = [&](const char* operation, Start start) {
     contenders.push_back(
-        {.rows = {{.what = absl::StrCat("covey ", operation, block.label,
-                                        options.replicas > 1 && block.replicas == 0
-                                            ? absl::StrCat(" r=", options.replicas)
-                                            : ""),
+        {.rows = {{.what = absl::StrCat("covey ", operation, LabelOf(block, options.replicas)),
                    .transport = options.transport,
                    .bytes = kBatchKeys * kWidth * sizeof(float),
                    .unit = "M rows/s"}},

@@ -158,20 +158,16 @@ class Maker {
 
   Figure Row(const std::string& operation, const std::string& suffix,
              const std::string& unit) const {
-    Figure row = {.what = absl::StrCat("covey ", operation, Label(), suffix),
-                  .transport = options_.transport,
-                  .bytes = options_.bytes,
-                  .unit = unit};
+    Figure row = {
+        .what = absl::StrCat("covey ", operation, LabelOf(block_, options_.replicas), suffix),
+        .transport = options_.transport,
+        .bytes = options_.bytes,
+        .unit = unit};
     if (block_.has_limits) row.limits = LimitsOf(operation, suffix);
     if (block_.baseline_label != nullptr) {
       row.limits.push_back(absl::StrCat("covey ", operation, block_.baseline_label, suffix));
     }
     return row;
-  }
-
-  std::string Label() const {
-    const bool names_replicas = block_.replicas == 0 && options_.replicas > 1;
-    return names_replicas ? absl::StrCat(block_.label, " r=", options_.replicas) : block_.label;
   }
 
   const Clients& clients_;

@@ -47,7 +47,7 @@ class CountingWorkload : public Workload {
   // What the audit has of a row of a sparse table.
   std::span<const float> RowOf(uint64_t key, size_t shard) const;
   // Whether they hold the same pushes as the home rows.
-  void CheckFurtherRows(const proto::Table& table);
+  void CheckFurtherRows(const proto::Table& table, std::span<const uint64_t> home) const;
 
   Violations& violations_;
   const CountingPlan plan_;
@@ -88,14 +88,15 @@ void CountingWorkload::SetUp(SimCluster& cluster) {
 
 void CountingWorkload::Check() {
   const proto::Table& table = *audit_.view->FindTable(plan_.Spec().name());
+  const std::vector<uint64_t> home = plan_.sparse ? HomeKeys(table) : std::vector<uint64_t>();
   for (const proto::Shard& shard : table.shards()) {
     ledger_.CheckFinal({{TableId(table.id()), ShardIndex(shard.index())}, shard.generation()},
-                       plan_.sparse ? RowOf(HomeKeys(table)[shard.index()], shard.index())
+                       plan_.sparse ? RowOf(home[shard.index()], shard.index())
                                     : std::span<const float>(audit_.values)
                                           .subspan(shard.first_element(), shard.element_count()),
                        slots_.auditors_first());
   }
-  if (plan_.sparse) CheckFurtherRows(table);
+  if (plan_.sparse) CheckFurtherRows(table, home);
 }
 
 std::span<const float> CountingWorkload::RowOf(uint64_t key, size_t shard) const {
@@ -105,12 +106,12 @@ std::span<const float> CountingWorkload::RowOf(uint64_t key, size_t shard) const
       .subspan((audit_.batch->KeysBefore(shard) + place) * plan_.slots(), plan_.slots());
 }
 
-void CountingWorkload::CheckFurtherRows(const proto::Table& table) {
+void CountingWorkload::CheckFurtherRows(const proto::Table& table,
+                                        std::span<const uint64_t> home) const {
   std::map<uint64_t, std::set<uint64_t>> slots_of;
   for (uint64_t slot = 0; slot < plan_.slots(); ++slot) {
     for (const uint64_t key : FurtherKeys(slot)) slots_of[key].insert(slot);
   }
-  const std::vector<uint64_t> home = HomeKeys(table);
   for (const proto::Shard& shard : table.shards()) {
     const std::span<const float> wanted = RowOf(home[shard.index()], shard.index());
     for (const uint64_t key : audit_.batch->KeysOf(shard.index())) {
