@@ -25,7 +25,9 @@ struct OperationResult {
   // Some shard found the push too stale for the table's contract, and did not apply it.
   bool discarded = false;
   // Of a push to a sparse table: rows that were not made, because the table holds as many as it may
-  // (TableSpec.sparse.rows_max); of all pushes of the same update. Their gradients are lost.
+  // (TableSpec.sparse.rows_max); of all pushes of the same update. Their gradients are lost; all
+  // other rows are updated. `status` is FAILED_PRECONDITION then, unless the table has `when_full`
+  // SKIP or EVICT. A push that waits in a buffer is answered before that is known.
   uint64_t rows_refused = 0;
   // Every shard holds the push as durably as the table requires. False: every shard has received
   // it, and this client keeps the part that is not durable yet and resends it to a server that

@@ -31,10 +31,12 @@ void ServerLoadSum::Add(const proto::ServerLoad& load) {
   sum_.set_content_bytes(sum_.content_bytes() + load.content_bytes());
   sum_.set_unfit_replicas(sum_.unfit_replicas() + load.unfit_replicas());
   for (const proto::TableAsynchrony& report : load.tables()) AddAsynchrony(report, tables_);
+  for (const proto::TableRows& report : load.rows()) AddRows(report, rows_);
 }
 
 proto::ServerLoad ServerLoadSum::Take() {
   for (auto& [table, report] : tables_) *sum_.add_tables() = std::move(report);
+  for (auto& [table, report] : rows_) *sum_.add_rows() = std::move(report);
   return std::move(sum_);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/contract/momentum_governor.h"
+#include "common/table/row_reports.h"
 #include "proto/scheduler.pb.h"
 #include "server/replication/shard_counters.h"
 
@@ -23,6 +24,7 @@ class ServerLoadSum {
  private:
   proto::ServerLoad sum_;
   AsynchronyByTable tables_;
+  RowsByTable rows_;
 };
 
 }  // namespace covey::server

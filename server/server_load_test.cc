@@ -44,6 +44,13 @@ TEST(ServerLoad, ReportsOfOneTableAreMergedInOrderOfTable) {
   second.add_tables()->set_table(7);
   second.mutable_tables(0)->set_updates(3);
   second.add_tables()->set_table(4);
+  first.add_rows()->set_table(7);
+  first.mutable_rows(0)->set_rows(10);
+  *second.add_rows() = first.rows(0);
+  second.mutable_rows(0)->set_pending(1);
+  second.mutable_rows(0)->set_evicted(2);
+  second.mutable_rows(0)->set_refused(3);
+  second.mutable_rows(0)->set_bytes(4);
 
   ServerLoadSum sum;
   sum.Add(first);
@@ -53,6 +60,12 @@ TEST(ServerLoad, ReportsOfOneTableAreMergedInOrderOfTable) {
   EXPECT_EQ(total.tables(0).table(), 4u);
   EXPECT_EQ(total.tables(1).table(), 7u);
   EXPECT_EQ(total.tables(1).updates(), 5u);
+  ASSERT_EQ(total.rows_size(), 1);
+  EXPECT_EQ(total.rows(0).rows(), 20u);
+  EXPECT_EQ(total.rows(0).pending(), 1u);
+  EXPECT_EQ(total.rows(0).evicted(), 2u);
+  EXPECT_EQ(total.rows(0).refused(), 3u);
+  EXPECT_EQ(total.rows(0).bytes(), 4u);
 }
 
 }  // namespace

@@ -221,6 +221,9 @@ proto::ServerLoad ShardHost::Load() const {
     load.set_replica_bytes(load.table_bytes());
   } else {
     *load.add_tables() = shard_->ReportAsynchrony();
+    if (std::optional<proto::TableRows> rows = shard_->ReportRows()) {
+      *load.add_rows() = *std::move(rows);
+    }
   }
   return load;
 }

@@ -136,7 +136,8 @@ typedef struct covey_result {
   /* Of covey_client_pull_state: training examples behind the table. */
   uint64_t samples;
   /* Of a push to a sparse table that holds as many rows as it may: rows that its update did not
-   * make, and whose gradients are lost. */
+   * make, and whose gradients are lost. The operation ends with FAILED_PRECONDITION then, although
+   * all other rows are updated, unless the table has SparseRows.when_full SKIP or EVICT. */
   uint64_t rows_refused;
 } covey_result;
 #define COVEY_RESULT_INIT \

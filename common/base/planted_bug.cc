@@ -26,6 +26,7 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kTakeValuesOfAnyNode,   PlantedBug::kKeepEarlierState,
     PlantedBug::kCutWithoutCopies,      PlantedBug::kSumRowsTwice,
     PlantedBug::kNewMemberAhead,        PlantedBug::kMeanNotGiven,
+    PlantedBug::kEvictionDiffers,       PlantedBug::kAdmissionForgets,
 };
 
 }  // namespace
@@ -104,6 +105,10 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "sum-rows-twice";
     case PlantedBug::kNewMemberAhead:
       return "new-member-ahead";
+    case PlantedBug::kEvictionDiffers:
+      return "eviction-differs";
+    case PlantedBug::kAdmissionForgets:
+      return "admission-forgets";
     case PlantedBug::kMeanNotGiven:
       return "mean-not-given";
   }

@@ -47,6 +47,8 @@ enum class PlantedBug {
   kCutWithoutCopies,            // a cut of rows has those that changed before they were read
   kSumRowsTwice,                // the last of several pushes of rows counts twice in their update
   kNewMemberAhead,              // a new member begins in a pass to which its group has not gone yet
+  kEvictionDiffers,             // a replica evicts other rows than the head
+  kAdmissionForgets,            // keys that wait for admission do not travel with their shard
   kMeanNotGiven,                // after a loss, members that lack a step's mean are not given it
 };
 

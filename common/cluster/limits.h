@@ -51,6 +51,11 @@ inline constexpr uint64_t kKeySlots = uint64_t{1} << 16;
 inline constexpr size_t kRowWidthMax = 4096;
 // Rows of one shard; row numbers have 31 bits.
 inline constexpr uint64_t kRowsPerShardMax = (uint64_t{1} << 31) - 1;
+// SparseRows.admit_after.
+inline constexpr uint32_t kAdmitAfterMax = 65535;
+// Evictions in one record; each concerns some 100,000 rows, so a record may make room for an update
+// with as many new keys as a request holds.
+inline constexpr size_t kEvictionsPerRecordMax = 64;
 // Keys of one push or pull of a shard: encoded in any way, they fit into a frame.
 inline constexpr size_t kKeysPerRequestMax = 1 << 20;
 static_assert(kKeysPerRequestMax * 10 <= kFrameBytesMax);

@@ -156,12 +156,14 @@ absl::Status CheckRowPieces(const proto::SnapshotShard& shard, const Content& co
   for (const proto::SnapshotPiece& piece : shard.pieces()) {
     const bool is_rows = piece.kind() == proto::ReplicaPiece::ROWS && records == 0 &&
                          piece.bytes() > 0 && piece.bytes() % content.row_bytes == 0;
+    const bool is_pending = piece.kind() == proto::ReplicaPiece::PENDING && records == 0 &&
+                            piece.bytes() > 0 && piece.bytes() % RowLayout().row_bytes() == 0;
     const bool is_record = piece.kind() == proto::ReplicaPiece::RECORD;
-    if ((!is_rows && !is_record) || piece.bytes() > kFrameBytesMax || piece.slot() != 0 ||
-        piece.first() != 0) {
+    if ((!is_rows && !is_pending && !is_record) || piece.bytes() > kFrameBytesMax ||
+        piece.slot() != 0 || piece.first() != 0) {
       return Invalid("the piece of kind ", piece.kind(), ", slot ", piece.slot(), ", with ",
                      piece.bytes(), " bytes is not of rows of ", content.row_bytes,
-                     " bytes, nor the record that follows them");
+                     " bytes, nor of keys that wait, nor the record that follows them");
     }
     records += is_record;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/table/definition.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,7 @@
 #include "common/base/enum_map.h"
 #include "common/base/status_macros.h"
 #include "common/optimizer/definition.h"
+#include "common/table/evict_by.h"
 #include "common/table/key_slots.h"
 #include "common/table/spec_checks.h"
 #include "common/tensor/wire_format_proto.h"
@@ -41,6 +43,21 @@ InitializerConfig InitializerOf(const proto::Initializer& initializer) {
           .seed = initializer.seed()};
 }
 
+constexpr EnumMap kWhenFull({
+    std::pair(WhenFull::kRefuse, proto::SparseRows::REFUSE),
+    std::pair(WhenFull::kSkip, proto::SparseRows::SKIP),
+    std::pair(WhenFull::kEvict, proto::SparseRows::EVICT),
+});
+static_assert(kWhenFull.IsOneToOne() && kWhenFull.size() == proto::SparseRows::WhenFull_ARRAYSIZE);
+
+RowLifeCycle LifeCycleOf(const proto::SparseRows& rows) {
+  return {.rows_max = rows.rows_max(),
+          .when_full = *kWhenFull.ToOurs(rows.when_full()),
+          .evict_by = *EvictByFromProto(rows.evict_by()),
+          .admit_after = std::max<uint32_t>(rows.admit_after(), 1),
+          .admit_probability = rows.admit_probability() == 0 ? 1 : rows.admit_probability()};
+}
+
 AsynchronyRules AsynchronyOf(const proto::TableSpec& spec) {
   const proto::Asynchrony& asynchrony = spec.asynchrony();
   AsynchronyRules rules{.delay_compensation = asynchrony.delay_compensation(),
@@ -55,7 +72,7 @@ absl::StatusOr<TableDefinition> Convert(const proto::TableSpec& spec,
   definition.name = spec.name();
   definition.elements = ElementsOf(spec);
   if (spec.has_sparse()) {
-    definition.sparse = {.width = spec.sparse().width(), .rows_max = spec.sparse().rows_max()};
+    definition.sparse = {.width = spec.sparse().width(), .life_cycle = LifeCycleOf(spec.sparse())};
   }
   definition.initializer = InitializerOf(spec.initializer());
   COVEY_ASSIGN_OR_RETURN(definition.optimizer, OptimizerFromProto(spec.optimizer()));

@@ -11,6 +11,7 @@
 #include "common/optimizer/optimizer.h"
 #include "common/table/asynchrony_rules.h"
 #include "common/table/initializer_config.h"
+#include "common/table/row_life_cycle.h"
 #include "common/tensor/wire_format.h"
 #include "proto/view.pb.h"
 
@@ -28,8 +29,8 @@ struct TableDefinition {
 
   // What a sparse table has in place of a shape.
   struct Rows {
-    size_t width = 0;       // elements of each
-    uint64_t rows_max = 0;  // of the whole table, about; 0 = no other limit than those of shards
+    size_t width = 0;  // elements of each
+    RowLifeCycle life_cycle;
   };
 
   std::string name;

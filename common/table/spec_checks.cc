@@ -209,6 +209,33 @@ absl::Status CheckInner(const proto::TableSpec& spec) {
   return CheckLearningRate(spec, "inner_learning_rate", spec.inner_learning_rate());
 }
 
+absl::Status CheckLifeCycle(const proto::TableSpec& spec) {
+  const proto::SparseRows& rows = spec.sparse();
+  if (!proto::SparseRows::WhenFull_IsValid(rows.when_full())) {
+    return Bad(spec, "sparse.when_full", static_cast<int>(rows.when_full()), kUnknown);
+  }
+  if (!proto::EvictBy_IsValid(rows.evict_by())) {
+    return Bad(spec, "sparse.evict_by", static_cast<int>(rows.evict_by()), kUnknown);
+  }
+  if (rows.when_full() == proto::SparseRows::EVICT && rows.rows_max() == 0) {
+    return Bad(spec, "sparse.when_full", "EVICT",
+               "a table without rows_max is never full: set rows_max to the rows that it may hold");
+  }
+  if (rows.evict_by() != proto::EVICT_BY_AGE && rows.when_full() != proto::SparseRows::EVICT) {
+    return Bad(spec, "sparse.evict_by", proto::EvictBy_Name(rows.evict_by()),
+               "no row is evicted: set when_full to EVICT, or leave it out");
+  }
+  if (rows.admit_after() > kAdmitAfterMax) {
+    return Bad(spec, "sparse.admit_after", rows.admit_after(),
+               absl::StrCat("at most ", kAdmitAfterMax));
+  }
+  const double probability = rows.admit_probability();
+  if (!(probability >= 0 && probability <= 1)) {
+    return Bad(spec, "sparse.admit_probability", probability, "it lies in (0, 1], or is 0");
+  }
+  return absl::OkStatus();
+}
+
 // What a sparse table must have, and what has no meaning for it.
 absl::Status CheckSparse(const proto::TableSpec& spec) {
   if (!spec.has_sparse()) return absl::OkStatus();
@@ -248,6 +275,7 @@ absl::Status CheckSparse(const proto::TableSpec& spec) {
     return Bad(spec, "optimizer.kind", "FTRL",
                "its values follow from its state: use initializer ZEROS and a constant rate");
   }
+  COVEY_RETURN_IF_ERROR(CheckLifeCycle(spec));
   const absl::StatusOr<OptimizerConfig> optimizer = OptimizerFromProto(spec.optimizer());
   absl::Status status = optimizer.ok() ? CheckRowOptimizer(*optimizer) : optimizer.status();
   return status.ok() ? status : Annotate(absl::StrCat("table '", spec.name(), "'"), status);

@@ -78,6 +78,13 @@ TEST(SpecChecksTest, SparseTablesPass) {
   ftrl.mutable_optimizer()->set_l1(1);
   ftrl.mutable_asynchrony()->set_staleness_scaled_rate(true);
   EXPECT_TRUE(CheckTableSpec(ftrl).ok()) << CheckTableSpec(ftrl);
+  proto::TableSpec evicting = Sparse();
+  evicting.mutable_sparse()->set_rows_max(1'000'000);
+  evicting.mutable_sparse()->set_when_full(proto::SparseRows::EVICT);
+  evicting.mutable_sparse()->set_evict_by(proto::EVICT_BY_NORM);
+  evicting.mutable_sparse()->set_admit_after(3);
+  evicting.mutable_sparse()->set_admit_probability(0.5);
+  EXPECT_TRUE(CheckTableSpec(evicting).ok()) << CheckTableSpec(evicting);
 }
 
 TEST(SpecChecksTest, MistakesOfSparseTablesAreNamed) {
@@ -88,6 +95,21 @@ TEST(SpecChecksTest, MistakesOfSparseTablesAreNamed) {
   } cases[] = {
       {"sparse.width = 0", [](Spec& s) { s.mutable_sparse()->clear_width(); }},
       {"sparse.width = 4097", [](Spec& s) { s.mutable_sparse()->set_width(4097); }},
+      {"set rows_max",
+       [](Spec& s) { s.mutable_sparse()->set_when_full(proto::SparseRows::EVICT); }},
+      {"sparse.evict_by = EVICT_BY_COUNT, but no row is evicted",
+       [](Spec& s) { s.mutable_sparse()->set_evict_by(proto::EVICT_BY_COUNT); }},
+      {"sparse.evict_by = 9",
+       [](Spec& s) { s.mutable_sparse()->set_evict_by(static_cast<proto::EvictBy>(9)); }},
+      {"sparse.when_full = 9",
+       [](Spec& s) {
+         s.mutable_sparse()->set_when_full(static_cast<proto::SparseRows::WhenFull>(9));
+       }},
+      {"sparse.admit_after = 65536", [](Spec& s) { s.mutable_sparse()->set_admit_after(65536); }},
+      {"sparse.admit_probability = 1.5",
+       [](Spec& s) { s.mutable_sparse()->set_admit_probability(1.5); }},
+      {"sparse.admit_probability = nan",
+       [](Spec& s) { s.mutable_sparse()->set_admit_probability(NAN); }},
       {"number of dimensions = 1", [](Spec& s) { s.add_shape(16); }},
       {"shard_bytes = 64", [](Spec& s) { s.set_shard_bytes(64); }},
       {"initializer.kind = GIVEN",

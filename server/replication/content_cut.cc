@@ -43,6 +43,11 @@ uint64_t ContentCut::Digest(std::span<const uint64_t> parts) const {
     take_in(asynchrony.pushes);
     take_in(asynchrony.updates_above_target);
   }
+  // Those of dense shards, and of rows that all fit, have none.
+  if (row_totals != SparseShard::Totals()) {
+    take_in(row_totals.evicted);
+    take_in(row_totals.refused);
+  }
   proto::ShardState state;
   clocks.Describe(version, state);
   // Otherwise the digest would reveal the planted bug.
@@ -69,6 +74,8 @@ std::vector<proto::ReplicaRecord> ContentCut::Describe() const {
   if (!Planted(PlantedBug::kDropClocksOnMove)) *last.mutable_clocks() = state.clocks();
   last.set_discarded(discarded);
   last.set_last_cut(last_cut);
+  last.set_rows_evicted(row_totals.evicted);
+  last.set_rows_refused(row_totals.refused);
   if (asynchrony != AsynchronyEstimates()) {
     server::Describe(asynchrony, *last.mutable_asynchrony());
   }

@@ -38,6 +38,7 @@ struct ContentCut {
   std::vector<Buffer> slots;
   // Of a sparse one; otherwise null.
   std::shared_ptr<SparseCut> rows = nullptr;
+  SparseShard::Totals row_totals = {};
   ClockVector clocks;
   PushHistory push_history;
 

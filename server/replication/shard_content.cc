@@ -70,7 +70,7 @@ absl::Status ShardContent::ApplyUpdate(const ShardRecord& record, const Gradient
   if (dense_) return dense_->Apply(gradient.elements, record.samples, record.adjustment);
   COVEY_ASSIGN_OR_RETURN(rows_refused_,
                          sparse_->Apply(gradient.keys, gradient.elements, record.samples,
-                                        record.adjustment.rate_factor));
+                                        record.adjustment.rate_factor, record.evictions));
   return absl::OkStatus();
 }
 
@@ -83,6 +83,7 @@ ContentCut ShardContent::CutRest() const {
           .asynchrony = asynchrony_,
           .values = {},
           .slots = {},
+          .row_totals = sparse_ ? sparse_->totals() : SparseShard::Totals(),
           .clocks = clocks_,
           .push_history = push_history_};
 }
@@ -135,6 +136,9 @@ absl::Status ShardContent::RestoreRest(absl::Time now, uint64_t index, uint64_t 
     discarded_ = record.discarded();
     last_cut_ = record.last_cut();
     COVEY_ASSIGN_OR_RETURN(asynchrony_, AsynchronyOf(record.asynchrony()));
+    if (sparse_) {
+      sparse_->RestoreTotals({.evicted = record.rows_evicted(), .refused = record.rows_refused()});
+    }
     digest = record.digest();
   }
   last_update_ = now;

@@ -8,9 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
+#include "common/table/evict_by.h"
 #include "common/tensor/wire_format_proto.h"
 
 namespace covey::server {
@@ -44,9 +46,40 @@ absl::Status CheckInitialValues(const proto::ReplicateRequest& request, const Me
                    shape.elements, " elements; run servers of one version"));
 }
 
+void Describe(const Eviction& eviction, proto::Eviction& to) {
+  to.set_first(eviction.first);
+  to.set_last(eviction.last);
+  to.set_score(eviction.score);
+  to.set_tie(eviction.tie);
+  to.set_salt(eviction.salt);
+  to.set_by(EvictByToProto(eviction.by));
+  to.set_pending(eviction.of == Eviction::Of::kPending);
+}
+
+Eviction EvictionOf(const proto::Eviction& from) {
+  const uint32_t error = Planted(PlantedBug::kEvictionDiffers) ? 1 : 0;
+  return {.of = from.pending() ? Eviction::Of::kPending : Eviction::Of::kRows,
+          .by = *EvictByFromProto(from.by()),
+          .first = from.first(),
+          .last = from.last(),
+          .score = from.score() + error,
+          .tie = from.tie(),
+          .salt = from.salt()};
+}
+
+bool AreEvictions(const proto::ReplicateRequest& request, const GradientShape& shape) {
+  const auto& evictions = request.evictions();
+  const bool may_be = shape.is_sparse() || evictions.empty();
+  return may_be && static_cast<size_t>(evictions.size()) <= kEvictionsPerRecordMax &&
+         std::all_of(evictions.begin(), evictions.end(), [](const proto::Eviction& eviction) {
+           return EvictByFromProto(eviction.by()).has_value();
+         });
+}
+
 absl::Status CheckUpdate(const proto::ReplicateRequest& request, const Message& message,
                          const GradientShape& shape) {
-  const bool fits = AreGradientFrames(message, request.format(), request.keys(), shape);
+  const bool fits = AreGradientFrames(message, request.format(), request.keys(), shape) &&
+                    AreEvictions(request, shape);
   const bool momentum_fits =
       !request.has_momentum() || (request.momentum() >= 0 && request.momentum() < 1);
   if (fits && momentum_fits && std::isfinite(request.rate_factor()) && request.samples() > 0 &&
@@ -115,6 +148,7 @@ Message ToMessage(ShardRecord& record) {
   }
   request.set_format(record.gradient.format);
   if (record.gradient.keys) *request.mutable_keys() = record.gradient.keys->list;
+  for (const Eviction& eviction : record.evictions) Describe(eviction, *request.add_evictions());
   AddGradientFrames(record.gradient, message);
   if (!record.initial_state) return message;
   request.mutable_initial_state()->set_updates(record.initial_state->updates);
@@ -159,6 +193,7 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, const Gradient
                      .adjustment = {.rate_factor = request.rate_factor()},
                      .asynchrony = {},
                      .gradient = {},
+                     .evictions = {},
                      .initial_values = request.initial_values(),
                      .initial_state = {},
                      .digest = {},
@@ -189,6 +224,9 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, const Gradient
   if (request.has_momentum()) record.adjustment.momentum = request.momentum();
   COVEY_ASSIGN_OR_RETURN(record.asynchrony, AsynchronyOf(request.asynchrony()));
   record.gradient = EncodedGradientOf(message, request.format(), request.keys(), shape);
+  for (const proto::Eviction& eviction : request.evictions()) {
+    record.evictions.push_back(EvictionOf(eviction));
+  }
   return record;
 }
 

@@ -16,6 +16,7 @@
 #include "proto/replication.pb.h"
 #include "server/replication/gradient.h"
 #include "server/replication/push_history.h"
+#include "server/sparse/eviction.h"
 #include "server/table/dense_shard.h"
 
 namespace covey::server {
@@ -51,6 +52,8 @@ struct ShardRecord {
   AsynchronyEstimates asynchrony;  // of an update
   // Without a frame when there are no values and no update.
   EncodedGradient gradient;
+  // Of an update of a sparse shard: what goes before it is applied.
+  std::vector<Eviction> evictions;
   // The gradient's frame holds the initial values, in float32. There is no update, no push and no
   // cut then.
   bool initial_values = false;

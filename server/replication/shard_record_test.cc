@@ -157,5 +157,40 @@ TEST(ShardContent, TakesInitialValuesBeforeTheFirstUpdateOnly) {
   EXPECT_EQ(content->Values().As<float>()[2], before);
 }
 
+Message RowsUpdate() {
+  ShardRecord record;
+  record.index = 1;
+  record.version = Version(1);
+  record.samples = 2;
+  record.gradient.keys = EncodedKeys{};
+  record.evictions = {{.first = 1, .last = 9, .score = 3, .tie = 4, .salt = 5},
+                      {.of = Eviction::Of::kPending, .by = EvictBy::kNorm, .last = 7}};
+  return ToMessage(record);
+}
+
+TEST(ShardRecord, CarriesEvictionsOfRows) {
+  const GradientShape rows{.row_width = 2};
+  const auto record = ShardRecordOf(RowsUpdate(), rows);
+  ASSERT_TRUE(record.ok()) << record.status();
+  ASSERT_EQ(record->evictions.size(), 2);
+  EXPECT_EQ(record->evictions[0],
+            (Eviction{.first = 1, .last = 9, .score = 3, .tie = 4, .salt = 5}));
+  EXPECT_EQ(record->evictions[1],
+            (Eviction{.of = Eviction::Of::kPending, .by = EvictBy::kNorm, .last = 7}));
+  Message unknown = RowsUpdate();
+  unknown.envelope.mutable_replicate_request()->mutable_evictions(0)->set_by(
+      static_cast<proto::EvictBy>(9));
+  EXPECT_EQ(ShardRecordOf(unknown, rows).status().code(), absl::StatusCode::kInvalidArgument);
+  Message many = RowsUpdate();
+  for (size_t i = 0; i < kEvictionsPerRecordMax; ++i) {
+    many.envelope.mutable_replicate_request()->add_evictions();
+  }
+  EXPECT_EQ(ShardRecordOf(many, rows).status().code(), absl::StatusCode::kInvalidArgument);
+  Message dense = Update();
+  dense.envelope.mutable_replicate_request()->add_evictions();
+  EXPECT_EQ(ShardRecordOf(dense, {.elements = kElements}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace covey::server

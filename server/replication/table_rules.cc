@@ -11,20 +11,30 @@ namespace covey::server {
 
 namespace {
 
-SparseShardConfig SparseConfigOf(const TableDefinition& definition, const proto::Shard& shard) {
-  // Keys are spread evenly over the slots.
-  const uint64_t slots = shard.element_count();
+// The part of the table's rows that a shard may hold. Keys are spread over the slots evenly, but
+// not exactly.
+uint64_t RowsMaxOf(uint64_t rows_of_table, uint64_t slots) {
+  if (rows_of_table == 0) return kRowsPerShardMax;
   const uint64_t part =
-      definition.sparse->rows_max / kKeySlots * slots +
-      (definition.sparse->rows_max % kKeySlots * slots + kKeySlots - 1) / kKeySlots;
-  return {.first_slot = shard.first_element(),
-          .slot_count = slots,
-          .width = definition.sparse->width,
-          .rows_max = definition.sparse->rows_max == 0 ? kRowsPerShardMax
-                                                       : std::min(part, kRowsPerShardMax),
-          .initializer = definition.initializer,
-          .optimizer = definition.optimizer,
-          .learning_rate = definition.learning_rate};
+      std::min(rows_of_table / kKeySlots * slots +
+                   (rows_of_table % kKeySlots * slots + kKeySlots - 1) / kKeySlots,
+               kRowsPerShardMax);
+  return slots == kKeySlots ? part : std::min(part + part / 20, kRowsPerShardMax);
+}
+
+SparseShardConfig SparseConfigOf(const TableDefinition& definition, const proto::Shard& shard) {
+  const RowLifeCycle& life_cycle = definition.sparse->life_cycle;
+  return {
+      .first_slot = shard.first_element(),
+      .slot_count = shard.element_count(),
+      .width = definition.sparse->width,
+      .rows_max = RowsMaxOf(life_cycle.rows_max, shard.element_count()),
+      .evicts = life_cycle.when_full == WhenFull::kEvict,
+      .evict_by = life_cycle.evict_by,
+      .admission = {.after = life_cycle.admit_after, .probability = life_cycle.admit_probability},
+      .initializer = definition.initializer,
+      .optimizer = definition.optimizer,
+      .learning_rate = definition.learning_rate};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "common/net/frame_checksum.h"
 #include "server/shard/frame_inspection.h"
 #include "server/shard/push_checks.h"
+#include "server/sparse/eviction_plan.h"
 
 namespace covey::server {
 
@@ -154,6 +155,9 @@ void PushPipeline::Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbo
                                                       shard_.waited_for.size(), contract());
     record.adjustment.rate_factor *= update.rate_factor();
     record.gradient = std::move(update.encoded);
+    if (const SparseShard* const rows = shard_.content().sparse()) {
+      record.evictions = PlanEvictions(*rows, update.gradient_sum.gradient().keys);
+    }
     record.asynchrony = shard_.correction.estimates();
   }
   for (const ReceivedPush& push : update.pushes) {

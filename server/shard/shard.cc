@@ -303,4 +303,17 @@ proto::TableAsynchrony Shard::ReportAsynchrony() const {
   return report;
 }
 
+std::optional<proto::TableRows> Shard::ReportRows() const {
+  const SparseShard* const rows = content().sparse();
+  if (rows == nullptr) return std::nullopt;
+  proto::TableRows report;
+  report.set_table(shard_.id.table.value());
+  report.set_rows(rows->rows());
+  report.set_pending(rows->pending());
+  report.set_evicted(rows->totals().evicted);
+  report.set_refused(rows->totals().refused);
+  report.set_bytes(rows->bytes());
+  return report;
+}
+
 }  // namespace covey::server

@@ -99,6 +99,8 @@ class Shard {
   size_t queued_bytes() const;
   // How stale its pushes are, and how it corrects for that.
   proto::TableAsynchrony ReportAsynchrony() const;
+  // Nothing for a dense table.
+  std::optional<proto::TableRows> ReportRows() const;
   // Why the shard makes no cut for the snapshot that the view orders; once.
   std::optional<std::string> TakeCutFailure() { return alignment_.TakeFailure(); }
 

@@ -185,6 +185,25 @@ TEST_F(SparseRequests, ATableThatIsFullSaysSo) {
   EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 4, 5, 6}))), ElementsAre(-2, -3, 0, 0, -3, -4, 0, 0));
 }
 
+TEST_F(SparseRequests, AFullTableThatEvictsMakesRoomFirst) {
+  TestJob job = SparseJob(kAsync);
+  job.spec().mutable_sparse()->set_rows_max(2);
+  job.spec().mutable_sparse()->set_when_full(proto::SparseRows::EVICT);
+  ShardDriver driver(job);
+  driver.Ask(Push(1, {3}, {1, 2}));
+  driver.Ask(Push(2, {5}, {3, 4}));
+  EXPECT_EQ(Pushed(driver.Ask(Push(3, {6}, {5, 6}))).rows_refused(), 0);
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5, 6}))), ElementsAre(0, 0, -3, -4, -5, -6));
+  // The key comes back, as a new one.
+  driver.Ask(Push(4, {3}, {7, 8}));
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5, 6}))), ElementsAre(-7, -8, 0, 0, -5, -6));
+  const std::optional<proto::TableRows> report =
+      driver.actor().FindShard({TableId(kTestTable), ShardIndex(0)})->ReportRows();
+  EXPECT_EQ(report->rows(), 2);
+  EXPECT_EQ(report->evicted(), 2);
+  EXPECT_EQ(report->refused(), 0);
+}
+
 class SparseChain : public SparseRequests {
  protected:
   // Of one server; the second can join.
@@ -220,6 +239,45 @@ TEST_F(SparseChain, ReplicasHoldTheSameRows) {
   EXPECT_EQ(chain.Digest(0), chain.Digest(1));
   EXPECT_EQ(chain.Digest(0), chain.Digest(2));
   EXPECT_EQ(chain.replica(2).state(), ReplicaState::kJoined);
+}
+
+TEST_F(SparseChain, ReplicasAdmitAndEvictAlike) {
+  for (const proto::EvictBy by :
+       {proto::EVICT_BY_AGE, proto::EVICT_BY_COUNT, proto::EVICT_BY_NORM}) {
+    ChainDriver chain(kAsync, 2, 3, 2);
+    proto::SparseRows& rows = *chain.job.spec().mutable_sparse();
+    rows.set_rows_max(50);
+    rows.set_when_full(proto::SparseRows::EVICT);
+    rows.set_evict_by(by);
+    rows.set_admit_after(2);
+    rows.set_admit_probability(0.8);
+    Begin(chain, 2);
+    uint64_t sequence = 0;
+    const auto push = [&](int count) {
+      for (const uint64_t last = sequence + count; sequence < last;) {
+        ++sequence;
+        const Keys keys = {sequence * sequence % 97, 100 + sequence * sequence % 89,
+                           1'000'000'000 + sequence};
+        ASSERT_TRUE(StatusOf(chain.Ask(0, Push(sequence, keys, {1, 2, 3, 4, 5, 6}))).ok());
+        chain.Pass(absl::Milliseconds(5));
+      }
+    };
+    push(400);
+    // Another server joins; keys that wait, and the counts, travel with the rows.
+    chain.SetChain({{0, false}, {1, false}, {2, true}});
+    chain.PublishToAll();
+    push(100);
+    chain.Pass(absl::Seconds(2));
+    const SparseShard& head = *chain.replica(0).content()->sparse();
+    EXPECT_GT(head.totals().evicted, 20);
+    EXPECT_GT(head.pending(), 20);
+    EXPECT_LE(head.rows(), 50);
+    EXPECT_EQ(chain.Digest(0), chain.Digest(1));
+    ASSERT_EQ(chain.replica(2).state(), ReplicaState::kCatchingUp);
+    EXPECT_EQ(chain.Digest(0), chain.Digest(2));
+    EXPECT_EQ(chain.replica(2).content()->sparse()->totals(), head.totals());
+    EXPECT_EQ(chain.replica(2).content()->sparse()->pending(), head.pending());
+  }
 }
 
 void SparseChain::Join(ChainDriver& chain) {

@@ -13,7 +13,8 @@
 
 namespace covey::server {
 
-// A row of a sparse table. The pointers are valid as long as what it was read from.
+// A row of a sparse table, or a key that waits for admission, which has no values and no slots. The
+// pointers are valid as long as what it was read from.
 struct SparseRow {
   uint64_t key = 0;
   uint32_t stamp = 0;    // the last 32 bits of the version that last updated it
@@ -21,6 +22,9 @@ struct SparseRow {
   const float* values = nullptr;
   std::array<const float*, 2> slots = {};  // null where the optimizer has none
 };
+
+// Of keys that wait for admission.
+inline constexpr RowLayout kPendingLayout = {};
 
 // Of everything in the row. Digests of rows are added up, so that their order does not matter.
 uint64_t DigestOf(const SparseRow& row, const RowLayout& layout);

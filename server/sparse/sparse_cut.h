@@ -13,32 +13,37 @@
 namespace covey::server {
 
 // The rows of a shard as they were at one version, read piece by piece while the shard goes on; for
-// snapshots, and for servers that join a chain.
+// snapshots, and for servers that join a chain. After them the keys that waited for admission,
+// likewise.
 //
 //     rows by place   ├──── read ────┤──────── not read yet ────────┤
-//                                  next_        a row that changes here is saved before
+//                                  next          a row that changes here is saved before
 //
 // An update copies the row as it was, if it is the row's first update since the cut and the row has
 // not been read yet. So nothing stops, a row is copied at most once, and the copies go as the rows
 // are read. Rows that are made after the cut are no part of it.
 //
 // Actor-confined, on the shard's thread; the shard stays as long as its cuts. Deterministic.
-// Memory: a bit for each row of the shard, and the copies.
+// Memory: a bit for each row of the shard and each key that waits, and the copies.
 class SparseCut {
  public:
   ~SparseCut();
   SparseCut(const SparseCut&) = delete;
 
-  uint64_t rows() const { return rows_; }
+  uint64_t rows() const { return rows_.size; }
+  uint64_t pending() const { return pending_.size; }  // keys that waited
   uint64_t version() const { return version_; }
   uint64_t samples() const { return samples_; }
+  const SparseShard::Totals& totals() const { return totals_; }
 
-  RowLayout layout() const { return layout_; }
+  RowLayout layout() const { return rows_.layout; }
   // The next rows, ascending by MixBits(key): as many as fit, and at least one. Empty when all have
   // been read.
-  RowPiece Next(size_t bytes_max);
+  RowPiece Next(size_t bytes_max) { return NextOf(rows_, bytes_max); }
+  // The same of keys that waited, of kPendingLayout.
+  RowPiece NextPending(size_t bytes_max) { return NextOf(pending_, bytes_max); }
   // Of copies.
-  size_t held_bytes() const { return saved_.size() * row_bytes_; }
+  size_t held_bytes() const { return rows_.held_bytes() + pending_.held_bytes(); }
 
  private:
   friend class SparseShard;
@@ -48,26 +53,37 @@ class SparseCut {
     uint32_t updates;
     std::vector<float> elements;
   };
+  // The rows, or the keys that waited.
+  struct Part {
+    Part(const RowLayout& layout, const RowNumbers& numbers);
+    // Whether what has the number now is no part of the cut, or has been saved.
+    bool IsSettled(uint32_t number) const { return number > made || settled[number]; }
+    size_t held_bytes() const { return saved.size() * layout.row_bytes(); }
+
+    const RowLayout layout;
+    const uint64_t size;
+    const uint32_t made;  // greater numbers are no part of it
+
+    std::vector<bool> settled;              // by number
+    absl::btree_map<uint64_t, Copy> saved;  // by place
+    uint64_t next = 0;                      // places below it have been read
+    bool is_done = false;
+  };
 
   explicit SparseCut(std::shared_ptr<SparseShard> shard);
-  // The row is about to change, or to go.
+  // The entry, or its row, is about to change, or to go.
   void Save(const IndexEntry& entry);
-  SparseRow RowOf(uint64_t place, const Copy& copy) const;
-  // Whether the shard's row is no part of the cut, or has been saved.
-  bool IsSettled(uint32_t row) const;
+  SparseRow RowOf(uint64_t place, const Copy& copy, const RowLayout& layout) const;
+  RowPiece NextOf(Part& part, size_t bytes_max);
+  Part& PartWith(const IndexEntry& entry) { return IsPending(entry) ? pending_ : rows_; }
 
   const std::shared_ptr<SparseShard> shard_;
-  const RowLayout layout_;
-  const size_t row_bytes_;
-  const uint64_t rows_;
   const uint64_t version_;
   const uint64_t samples_;
-  const uint32_t rows_made_;  // rows with greater numbers are no part of it
+  const SparseShard::Totals totals_;
 
-  std::vector<bool> settled_;              // by row number
-  absl::btree_map<uint64_t, Copy> saved_;  // by place
-  uint64_t next_ = 0;                      // places below it have been read
-  bool is_done_ = false;
+  Part rows_;
+  Part pending_;
   std::vector<SparseRow> found_;
 };
 

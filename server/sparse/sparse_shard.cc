@@ -10,6 +10,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/planted_bug.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/table/key_slots.h"
@@ -70,7 +71,8 @@ SparseShard::SparseShard(const SparseShardConfig& config, LearningRateSchedule s
       first_place_(config.first_slot << 48),
       shift_(std::countl_zero((config.slot_count << 48) - 1)),
       values_(config.width),
-      updates_(1) {
+      updates_(1),
+      pending_updates_(1) {
   for (size_t slot = 0; slot < optimizer_->slots(); ++slot) {
     slots_.emplace_back(optimizer_->slot_width(slot));
   }
@@ -97,6 +99,11 @@ uint64_t SparseShard::KeyOf(uint64_t place) const {
 }
 
 SparseRow SparseShard::RowAt(const IndexEntry& entry) const {
+  if (IsPending(entry)) {
+    return {.key = KeyOf(entry.place),
+            .stamp = entry.stamp,
+            .updates = *pending_updates_.Row(NumberOf(entry))};
+  }
   SparseRow row{.key = KeyOf(entry.place),
                 .stamp = entry.stamp,
                 .updates = *updates_.Row(entry.row),
@@ -108,19 +115,11 @@ SparseRow SparseShard::RowAt(const IndexEntry& entry) const {
 size_t SparseShard::bytes() const {
   size_t total = index_.bytes() + values_.bytes() + updates_.bytes();
   for (const RowSlab<float>& slot : slots_) total += slot.bytes();
-  return total + free_rows_.capacity() * sizeof(uint32_t);
-}
-
-uint32_t SparseShard::NextRow() const {
-  return free_rows_.empty() ? rows_made_ + 1 : free_rows_.back();
+  return total + pending_updates_.bytes() + numbers_.bytes() + pending_.bytes();
 }
 
 void SparseShard::Occupy(uint32_t row) {
-  if (!free_rows_.empty()) {
-    free_rows_.pop_back();
-    return;
-  }
-  rows_made_ = row;
+  if (!numbers_.Take()) return;
   const size_t addressable = size_t{row} + 1;
   values_.Grow(addressable);
   updates_.Grow(addressable);
@@ -170,18 +169,19 @@ void SparseShard::FindPlaces(Block& block) const {
   }
 }
 
-uint64_t SparseShard::FindRows(Block& block) {
-  uint64_t refused = 0;
+void SparseShard::FindRows(Block& block) {
+  const bool takes_all = config_.admission.takes_all();
   const uint32_t stamp = static_cast<uint32_t>(version_ + 1);
   for (size_t i = 0; i < block.keys.size(); ++i) {
     const uint64_t place = block.places[i];
-    const uint32_t new_row = NextRow();
-    IndexEntry* const entry = index_.size() == config_.rows_max
-                                  ? index_.Find(place)
-                                  : &index_.FindOrInsert(place, new_row);
+    const uint32_t new_row = numbers_.Next();
+    IndexEntry* const entry = !takes_all ? FindOrAdmit(place, new_row)
+                              : index_.size() < config_.rows_max
+                                  ? &index_.FindOrInsert(place, new_row)
+                                  : index_.Find(place);
     block.rows[i] = entry == nullptr ? 0 : entry->row;
     if (entry == nullptr) {
-      ++refused;
+      totals_.refused += takes_all;
       continue;
     }
     const bool is_new = entry->row == new_row;
@@ -194,7 +194,6 @@ uint64_t SparseShard::FindRows(Block& block) {
     }
     __builtin_prefetch(updates_.Row(block.rows[i]), 1);
   }
-  return refused;
 }
 
 void SparseShard::UpdateRows(const UpdateContext& context, const float* gradient_sum,
@@ -220,14 +219,16 @@ void SparseShard::UpdateRows(const UpdateContext& context, const float* gradient
 
 absl::StatusOr<uint64_t> SparseShard::Apply(std::span<const uint64_t> keys,
                                             std::span<const float> gradient_sum, uint64_t samples,
-                                            double rate_factor) {
+                                            double rate_factor,
+                                            std::span<const Eviction> evictions) {
   COVEY_RETURN_IF_ERROR(Check(keys, gradient_sum, samples));
+  for (const Eviction& eviction : evictions) Evict(eviction, keys);
   const UpdateContext context = {
       .learning_rate = schedule_.RateAt(samples_ + samples) * rate_factor,
       .gradient_scale = 1 / static_cast<double>(samples)};
   // While the entries of one block come from memory, those of the block before it are looked up,
   // and the rows of the block before that are updated.
-  uint64_t refused = 0;
+  const uint64_t refused_before = totals_.refused;
   std::array<Block, 3> under_way;
   const size_t blocks = (keys.size() + kBlock - 1) / kBlock;
   for (size_t i = 0; i < blocks + 2; ++i) {
@@ -236,7 +237,7 @@ absl::StatusOr<uint64_t> SparseShard::Apply(std::span<const uint64_t> keys,
       block.keys = keys.subspan(i * kBlock, std::min(kBlock, keys.size() - i * kBlock));
       FindPlaces(block);
     }
-    if (i >= 1 && i - 1 < blocks) refused += FindRows(under_way[(i - 1) % 3]);
+    if (i >= 1 && i - 1 < blocks) FindRows(under_way[(i - 1) % 3]);
     if (i >= 2) {
       UpdateRows(context, gradient_sum.data() + (i - 2) * kBlock * config_.width,
                  under_way[(i - 2) % 3]);
@@ -244,7 +245,7 @@ absl::StatusOr<uint64_t> SparseShard::Apply(std::span<const uint64_t> keys,
   }
   ++version_;
   samples_ += samples;
-  return refused;
+  return totals_.refused - refused_before;
 }
 
 void SparseShard::Read(std::span<const uint64_t> keys, std::span<float> values) const {
@@ -267,8 +268,9 @@ void SparseShard::Read(std::span<const uint64_t> keys, std::span<float> values) 
     if (i >= keys.size()) continue;
     if (i + kAhead < keys.size()) index_.Prefetch(PlaceOf(keys[i + kAhead]));
     const IndexEntry* const entry = index_.Find(PlaceOf(keys[i]));
-    found[i % kRowsAhead] = entry == nullptr ? nullptr : values_.Row(entry->row);
-    if (entry != nullptr) PrefetchBytes(found[i % kRowsAhead], row_bytes);
+    const bool has_row = entry != nullptr && !IsPending(*entry);
+    found[i % kRowsAhead] = has_row ? values_.Row(entry->row) : nullptr;
+    if (has_row) PrefetchBytes(found[i % kRowsAhead], row_bytes);
   }
 }
 
@@ -285,7 +287,7 @@ absl::StatusOr<uint64_t> SparseShard::RestoreRows(const RowPiece& piece, Restore
 }
 
 absl::Status SparseShard::RestoreRow(const SparseRow& row, Restored restored) {
-  const uint32_t number = NextRow();
+  const uint32_t number = numbers_.Next();
   IndexEntry& entry = index_.FindOrInsert(PlaceOf(row.key), number);
   if (entry.row != number) {
     return absl::FailedPreconditionError(absl::StrCat("restore: key ", row.key, " is there twice"));
@@ -311,31 +313,28 @@ void SparseShard::RestoreCounts(uint64_t version, uint64_t samples) {
   samples_ = samples;
 }
 
-bool SparseShard::Erase(uint64_t key) {
-  const IndexEntry* const entry = Holds(key) ? index_.Find(PlaceOf(key)) : nullptr;
-  if (entry == nullptr) return false;
-  SaveForCuts(*entry);
-  free_rows_.push_back(entry->row);
-  return index_.Erase(PlaceOf(key));
+uint64_t SparseShard::DigestOfEntry(const IndexEntry& entry, const RowLayout& rows) const {
+  if (!IsPending(entry)) return DigestOf(RowAt(entry), rows);
+  return Planted(PlantedBug::kAdmissionForgets) ? 0 : DigestOf(RowAt(entry), kPendingLayout);
 }
 
 uint64_t SparseShard::Digest() const {
   const RowLayout rows = layout();
   uint64_t sum = 0;
-  ForEachRow([&](const SparseRow& row) { sum += DigestOf(row, rows); });
+  index_.ForEach([&](const IndexEntry& entry) { sum += DigestOfEntry(entry, rows); });
   return sum;
 }
 
 uint64_t SparseShard::PartDigest(uint64_t number) const {
   const RowLayout layout_of_rows = layout();
   // Parts are equal ranges of places, a power of two of them.
-  const int bits = std::bit_width(rows() / kRowsPerPart);
+  const int bits = std::bit_width(entries() / kRowsPerPart);
   const uint64_t first = bits == 0 ? 0 : number << (64 - bits);
   const uint64_t last = bits == 0 ? ~uint64_t{0} : first + (~uint64_t{0} >> bits);
   uint64_t sum = 0;
   index_.VisitFrom(first, [&](const IndexEntry& entry) {
     if (entry.place > last) return false;
-    sum += DigestOf(RowAt(entry), layout_of_rows);
+    sum += DigestOfEntry(entry, layout_of_rows);
     return true;
   });
   return sum;

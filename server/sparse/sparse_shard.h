@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,7 +14,11 @@
 #include "common/cluster/limits.h"
 #include "common/optimizer/learning_rate.h"
 #include "common/optimizer/row_optimizer.h"
+#include "common/table/row_life_cycle.h"
+#include "server/sparse/admission.h"
+#include "server/sparse/eviction.h"
 #include "server/sparse/row_index.h"
+#include "server/sparse/row_numbers.h"
 #include "server/sparse/row_piece.h"
 #include "server/sparse/row_slab.h"
 #include "server/table/initializer.h"
@@ -27,6 +33,10 @@ struct SparseShardConfig {
   uint64_t slot_count = 0;  // at least 1
   size_t width = 0;         // elements of a row
   uint64_t rows_max = kRowsPerShardMax;
+  // Whether rows go to make room for new ones, and which go first; for callers of Apply.
+  bool evicts = false;
+  EvictBy evict_by = EvictBy::kAge;
+  Admission admission = {};
   InitializerConfig initializer = {};
   OptimizerConfig optimizer = {};
   LearningRateConfig learning_rate = {};
@@ -40,9 +50,14 @@ struct SparseShardConfig {
 // column alone: element c of key k is element k * width + c (modulo 2^64) of a dense table. So a
 // sparse table whose keys are 0, 1, 2, … begins with the bits of a dense one.
 //
+// Where the config admits keys only after some updates, keys wait in the index, without a row and
+// as many as four times rows_max at most; further ones do not count. A row that was evicted, or a
+// key that waited, leaves nothing: the key begins as a new one.
+//
 // Actor-confined. Deterministic: the rows depend on the config and on the sequence of Apply calls
 // only. Memory: the width and the optimizer's slots, 4 bytes for each element, and about 40 bytes
-// more per row.
+// more per row; about 30 bytes per key that waits. Memory of rows that went is used again, and not
+// returned.
 class SparseShard : public std::enable_shared_from_this<SparseShard> {
  public:
   // INVALID_ARGUMENT: a part of the config is not valid, or not possible for rows.
@@ -55,15 +70,16 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   absl::Status CheckHolds(std::span<const uint64_t> keys) const;
   // One update by the mean of a gradient over `samples` training examples, given as their sum: a
   // row of `width` elements for each key. The learning rate is that of the total of samples, these
-  // included. An update may hold no key. Returns how many rows it did not make because the shard
-  // holds rows_max; the gradients of these are lost.
+  // included. An update may hold no key. The evictions come first, in their order, and spare the
+  // keys of the update. Returns how many rows it did not make because the shard holds rows_max; the
+  // gradients of these are lost, as are those of keys that are not admitted yet.
   //
   // INVALID_ARGUMENT: the gradient has another length, a key lies outside the slots or is not
   // greater than the one before, or samples is 0 or makes the total overflow; nothing has changed
   // then. Not idempotent. NaN and infinity are applied: callers check with AllFinite before.
   absl::StatusOr<uint64_t> Apply(std::span<const uint64_t> keys,
                                  std::span<const float> gradient_sum, uint64_t samples,
-                                 double rate_factor = 1);
+                                 double rate_factor = 1, std::span<const Eviction> evictions = {});
 
   // The rows of these keys, in their order; keys may repeat. Makes no row. Precondition: `values`
   // has `width` elements for each key.
@@ -72,7 +88,9 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   // Calls visit(SparseRow) for each row, ascending by MixBits(key). It must not change the shard.
   template <typename Visit>
   void ForEachRow(const Visit& visit) const {
-    index_.ForEach([&](const IndexEntry& entry) { visit(RowAt(entry)); });
+    index_.ForEach([&](const IndexEntry& entry) {
+      if (!IsPending(entry)) visit(RowAt(entry));
+    });
   }
   // The rows as they are now, to be read while updates go on. Costs a bit per row. Shares the
   // shard.
@@ -83,9 +101,48 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   // row that is there. After an error the shard must not be used.
   enum class Restored { kValues, kState };
   absl::StatusOr<uint64_t> RestoreRows(const RowPiece& piece, Restored restored = Restored::kState);
+  // The same of keys that waited for admission (SparseCut::NextPending). A shard that takes all
+  // keys at once needs none.
+  absl::StatusOr<uint64_t> RestorePending(const RowPiece& piece);
   void RestoreCounts(uint64_t version, uint64_t samples);
-  // False: there is no such row.
+  // Rows that went, and rows that were not made because the shard was full, since its beginning.
+  struct Totals {
+    uint64_t evicted = 0;
+    uint64_t refused = 0;
+    friend bool operator==(const Totals&, const Totals&) = default;
+  };
+  const Totals& totals() const { return totals_; }
+  void RestoreTotals(const Totals& totals) { totals_ = totals; }
+  // False: the key has no row, and does not wait for one.
   bool Erase(uint64_t key);
+
+  // What the next update does with these keys, were there room for all.
+  struct Forecast {
+    uint64_t rows = 0;  // that it updates, and that it makes
+    uint64_t new_rows = 0;
+    uint64_t pending = 0;  // keys that go on waiting, and that begin to
+    uint64_t new_pending = 0;
+  };
+  Forecast Foresee(std::span<const uint64_t> keys) const;
+  // What evictions order rows by, before the next update.
+  uint32_t ScoreOf(const IndexEntry& entry, EvictBy by) const;
+  // Calls visit(entry, MixBits(key)) for the entries that the eviction is about, whatever its
+  // bound, ascending by MixBits(key). It must not change the shard.
+  template <typename Visit>
+  void VisitEntries(const Eviction& eviction, const Visit& visit) const {
+    const uint64_t last_place = first_place_ + ((config_.slot_count << 48) - 1);
+    if (eviction.last < first_place_ || eviction.first > last_place) return;
+    const uint64_t first = std::max(eviction.first, first_place_);
+    index_.VisitFrom((first - first_place_) << shift_, [&](const IndexEntry& entry) {
+      const uint64_t mixed = (entry.place >> shift_) + first_place_;
+      if (mixed > eviction.last) return false;
+      if (IsPending(entry) == (eviction.of == Eviction::Of::kPending)) visit(entry, mixed);
+      return true;
+    });
+  }
+  // One of `parts` ranges of MixBits(key), of about equal size, into which the shard's keys fall:
+  // the first and the last of it. Precondition: part < parts.
+  std::pair<uint64_t, uint64_t> PartOf(uint64_t part, uint64_t parts) const;
   // The sum of DigestOf all rows: equal for equal rows, however they came into being. One pass over
   // all bytes.
   uint64_t Digest() const;
@@ -93,7 +150,11 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   // row of all parts.
   uint64_t PartDigest(uint64_t number) const;
 
-  size_t rows() const { return index_.size(); }
+  size_t rows() const { return index_.size() - pending(); }
+  size_t pending() const { return pending_.in_use(); }  // keys that wait for admission
+  uint64_t pending_max() const;
+  size_t entries() const { return index_.size(); }  // rows() + pending()
+  const SparseShardConfig& config() const { return config_; }
   size_t width() const { return config_.width; }
   size_t slots() const { return slots_.size(); }
   size_t slot_width(size_t slot) const { return optimizer_->slot_width(slot); }
@@ -115,19 +176,29 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   SparseRow RowAt(const IndexEntry& entry) const;
   absl::Status Check(std::span<const uint64_t> keys, std::span<const float> gradient_sum,
                      uint64_t samples) const;
-  // The number that the next new row gets; no entry has it.
-  uint32_t NextRow() const;
-  // Takes that number into use, with memory for the row. Precondition: row == NextRow().
+  // Takes the next number into use, with memory for the row.
   void Occupy(uint32_t row);
   // The same, with the key's first values and an empty state of the optimizer.
   void BeginRow(uint64_t key, uint32_t row);
+  // What the update that makes this version does with a key without a row.
+  enum class NewKey { kIgnored, kWaits, kAdmitted };
+  NewKey Judge(uint64_t place, const IndexEntry* waiting, uint64_t version) const;
+  // The entry of the key's row, which is made, as `new_row`, where there is none and the key is
+  // admitted. Null: there is no row.
+  IndexEntry* FindOrAdmit(uint64_t place, uint32_t new_row);
+  // Counts an update for a key that waits. `waiting`: null = it begins to.
+  void Wait(uint64_t place, IndexEntry* waiting);
+  // Removes the entry and gives its number back.
+  void Remove(const IndexEntry& entry);
+  void Evict(const Eviction& eviction, std::span<const uint64_t> spared);
   absl::Status RestoreRow(const SparseRow& row, Restored restored);
+  uint64_t DigestOfEntry(const IndexEntry& entry, const RowLayout& rows) const;
   // Before the row of the entry changes.
   void SaveForCuts(const IndexEntry& entry);
   // The stages of an update. Finds where the keys' entries are, and has these fetched.
   void FindPlaces(Block& block) const;
-  // Finds or makes the rows, and has them fetched. Returns how many it did not make.
-  uint64_t FindRows(Block& block);
+  // Finds or makes the rows, and has them fetched.
+  void FindRows(Block& block);
   void UpdateRows(const UpdateContext& context, const float* gradient_sum, const Block& block);
 
   // Constant after construction.
@@ -142,8 +213,11 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   RowSlab<float> values_;
   std::vector<RowSlab<float>> slots_;
   RowSlab<uint32_t> updates_;
-  uint32_t rows_made_ = 0;  // numbers 1 .. rows_made_ are in use or free
-  std::vector<uint32_t> free_rows_;
+  RowNumbers numbers_;  // of rows
+  // Of keys that wait for admission: numbers, and the updates that have held them.
+  RowNumbers pending_;
+  RowSlab<uint32_t> pending_updates_;
+  Totals totals_;
   std::vector<SparseCut*> cuts_;  // that are not dropped yet
   uint64_t version_ = 0;
   uint64_t samples_ = 0;

@@ -95,7 +95,7 @@ class ClientTest(cluster.ProcessTest):
         with self.assertRaisesRegex(covey.InvalidArgument, "momentum is not for sparse tables"):
             self.client.create_sparse_table(covey.SparseTableSpec("m", 2, covey.momentum(0.1)))
         table = self.client.create_sparse_table(covey.SparseTableSpec(
-            "rows", 2, covey.sgd(0.1), "async", rows_max=1))
+            "rows", 2, covey.sgd(0.1), "async", rows_max=1, when_full="skip"))
         with self.assertRaisesRegex(TypeError, "64-bit integers"):
             table.batch(_floats())
         with self.assertRaisesRegex(covey.InvalidArgument, "2 columns, and the batch 1 keys"):
@@ -108,6 +108,40 @@ class ClientTest(cluster.ProcessTest):
         many = array.array("Q", range(100))
         pushed = table.push(many, array.array("f", [1.0] * 200)).wait()
         self.assertGreater(pushed.rows_refused, 90)
+
+    def test_the_life_of_rows(self):
+        keys = array.array("Q", range(100))
+        gradient = array.array("f", [1.0] * 100)
+        full = self.client.create_sparse_table(covey.SparseTableSpec(
+            "full", 1, covey.sgd(1), "async", rows_max=10))
+        with self.assertRaisesRegex(covey.FailedPrecondition,
+                                    "'full': it holds as many rows as it may .* with when_full"):
+            full.push(keys, gradient).wait()
+        rows = array.array("f", bytes(400))
+        made = sum(value != 0 for value in full.pull(keys, rows).wait().values)
+        self.assertTrue(10 <= made < 20, "the other rows are updated")
+        with self.assertRaisesRegex(covey.FailedPrecondition, "left out"):
+            full.push_pull(keys, gradient, rows).wait()
+
+        evicting = self.client.create_sparse_table(covey.SparseTableSpec(
+            "evicting", 1, covey.sgd(1), "async", rows_max=40, when_full="evict",
+            evict_by="count"))
+        for first in range(0, 100, 5):
+            result = evicting.push(keys[first:first + 5], gradient[:5]).wait()
+            self.assertEqual(0, result.rows_refused)
+        held = sum(value != 0 for value in evicting.pull(keys, rows).wait().values)
+        self.assertTrue(25 <= held <= 42, held)
+
+        late = self.client.create_sparse_table(covey.SparseTableSpec(
+            "late", 1, covey.sgd(1), "async", admit_after=2))
+        for expected in (0.0, -1.0, -2.0):
+            late.push(keys, gradient).wait()
+            self.assertEqual([expected] * 100, list(late.pull(keys, rows).wait().values))
+
+        with self.assertRaisesRegex(ValueError, "when_full is 'drop'; use one of refuse"):
+            self.client.create_sparse_table(covey.SparseTableSpec("x", 1, when_full="drop"))
+        with self.assertRaisesRegex(covey.InvalidArgument, "set rows_max"):
+            self.client.create_sparse_table(covey.SparseTableSpec("x", 1, when_full="evict"))
 
     def given(self, name):
         return self.client.create_table(covey.TableSpec(name, (2, 3), contract="async",

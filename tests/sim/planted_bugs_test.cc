@@ -53,6 +53,8 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kTakeValuesOfAnyNode, kInitialize},
       {PlantedBug::kKeepEarlierState, kInitialize},
       {PlantedBug::kSumRowsTwice, kSparse},
+      {PlantedBug::kEvictionDiffers, kSparse},
+      {PlantedBug::kAdmissionForgets, kSparse},
       {PlantedBug::kNewMemberAhead, kWork},
       {PlantedBug::kMeanNotGiven, kGroups},
   };

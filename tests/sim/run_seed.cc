@@ -20,6 +20,7 @@
 #include "tests/sim/checkers/one_owner.h"
 #include "tests/sim/checkers/rare_events.h"
 #include "tests/sim/checkers/returned_frames.h"
+#include "tests/sim/checkers/row_budget.h"
 #include "tests/sim/checkers/shard_clocks.h"
 #include "tests/sim/checkers/view_history.h"
 #include "tests/sim/checkers/violations.h"
@@ -123,12 +124,14 @@ bool HasLostGivenValues(const proto::ClusterView& view) {
 class ComparedReplicas {
  public:
   ComparedReplicas(const SimCluster& cluster, Violations& violations)
-      : cluster_(cluster), checker_(violations) {}
+      : cluster_(cluster), checker_(violations), budget_(violations) {}
 
   void Look() {
     if (!IsTime()) return;
     if (const proto::ClusterView* view = cluster_.published()) {
-      checker_.Look(*view, cluster_.Replicas());
+      const std::vector<ReplicaSnapshot> replicas = cluster_.Replicas();
+      checker_.Look(*view, replicas);
+      budget_.Look(*view, replicas);
     }
   }
   // Whether they are equal. Called when nothing but their convergence is pending.
@@ -151,6 +154,7 @@ class ComparedReplicas {
 
   const SimCluster& cluster_;
   EqualReplicas checker_;
+  RowBudget budget_;
   absl::Time next_ = absl::InfinitePast();
   std::string why_ = "nobody has looked";
 };

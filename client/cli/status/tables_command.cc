@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "client/cli/console/text_file.h"
 #include "client/cli/scheduler/scheduler_options.h"
 #include "client/cli/scheduler/scheduler_stub.h"
+#include "client/cli/status/rows_view.h"
 #include "client/cli/status/tables_view.h"
 #include "common/contract/contract.h"
 
@@ -33,6 +35,18 @@ absl::StatusOr<std::optional<Change>> ChangeOf(const std::vector<std::string>& w
   absl::StatusOr<Contract> contract = ParseContract(words[2]);
   if (!contract.ok()) return contract.status();
   return Change{.table = words[1], .contract = *contract};
+}
+
+// Of sparse tables; servers tell it with their heartbeats.
+absl::StatusOr<RowsByTable> FetchRows(SchedulerStub& scheduler,
+                                      const proto::ListTablesReply& tables) {
+  const auto is_sparse = [](const proto::Table& table) { return table.spec().has_sparse(); };
+  if (std::none_of(tables.tables().begin(), tables.tables().end(), is_sparse)) {
+    return RowsByTable();
+  }
+  const absl::StatusOr<proto::StatusReply> status = scheduler.GetStatus();
+  if (!status.ok()) return status.status();
+  return RowsOf(*status);
 }
 
 // The tables of the cluster; after a change, only the changed one.
@@ -76,7 +90,12 @@ int TablesCommand(int count, const char* const* arguments) {
     PrintFailure(arguments[0], tables.status());
     return ExitCodeOf(tables.status());
   }
-  WriteAll(STDOUT_FILENO, asked.json ? TablesJson(*tables) : TablesText(*tables));
+  const absl::StatusOr<RowsByTable> rows = FetchRows(scheduler, *tables);
+  if (!rows.ok()) {
+    PrintFailure(arguments[0], rows.status());
+    return ExitCodeOf(rows.status());
+  }
+  WriteAll(STDOUT_FILENO, asked.json ? TablesJson(*tables, *rows) : TablesText(*tables, *rows));
   return kExitOk;
 }
 

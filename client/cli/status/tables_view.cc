@@ -13,6 +13,7 @@
 #include "client/cli/console/text_table.h"
 #include "client/cli/status/json_text.h"
 #include "client/cli/status/replication.h"
+#include "client/cli/status/rows_view.h"
 #include "common/contract/contract.h"
 #include "common/contract/momentum_governor.h"
 
@@ -60,9 +61,16 @@ std::string ShowWaiting(const Tables& tables) {
   return text;
 }
 
+// A block of its own.
+template <typename Tables>
+std::string ShowRows(const Tables& tables, const RowsByTable& rows) {
+  const std::string text = RowsText(tables, rows);
+  return text.empty() ? "" : absl::StrCat("\n", text);
+}
+
 }  // namespace
 
-std::string TablesText(const proto::ListTablesReply& tables) {
+std::string TablesText(const proto::ListTablesReply& tables, const RowsByTable& rows) {
   if (tables.tables().empty()) return "no tables yet\n";
   TextTable text(
       {"TABLE", "SHAPE", "CONTRACT", "OPTIMIZER", "DURABILITY", "SHARDS", "BYTES", "REPLICAS"});
@@ -71,10 +79,15 @@ std::string TablesText(const proto::ListTablesReply& tables) {
     cells.push_back(ShowChains(table));
     text.Add(std::move(cells));
   }
-  return text.Render() + ShowWaiting(tables.tables());
+  return text.Render() + ShowWaiting(tables.tables()) + ShowRows(tables.tables(), rows);
 }
 
-std::string TablesJson(const proto::ListTablesReply& tables) { return JsonText(ToJson(tables)); }
+std::string TablesJson(const proto::ListTablesReply& tables, const RowsByTable& rows) {
+  nlohmann::ordered_json json = ToJson(tables);
+  json["rows"] = nlohmann::ordered_json::array();
+  for (const auto& [table, report] : rows) json["rows"].push_back(ToJson(report));
+  return JsonText(json);
+}
 
 std::string TablesInUseText(const proto::StatusReply& status) {
   TextTable text({"TABLE", "SHAPE", "CONTRACT", "OPTIMIZER", "DURABILITY", "SHARDS", "BYTES",
@@ -102,7 +115,8 @@ std::string TablesInUseText(const proto::StatusReply& status) {
     }
     text.Add(std::move(cells));
   }
-  return text.Render() + ShowWaiting(status.view().tables());
+  return text.Render() + ShowWaiting(status.view().tables()) +
+         ShowRows(status.view().tables(), RowsOf(status));
 }
 
 }  // namespace covey::cli

@@ -31,6 +31,13 @@ absl::Status NoReplyError(const ClusterView& view, const ShardRequest& request) 
       "; see `covey status`, or allow more time"));
 }
 
+absl::Status RowsRefusedError(const std::string& table, uint64_t rows) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "push of table '", table, "': it holds as many rows as it may (rows_max), and ", rows,
+      " new ones were left out; all others were updated, so do not push again. Create the table "
+      "with a larger rows_max, or with when_full EVICT (rows make room) or SKIP (no error)"));
+}
+
 absl::Status TableDroppedError(const ClusterView& view, ShardId shard) {
   return absl::NotFoundError(absl::StrCat(
       "table ", shard.table.value(), " was dropped at or before epoch ", view.epoch().value()));

@@ -19,6 +19,9 @@ std::string NameOf(const ClusterView& view, ShardId shard);
 
 // Of operations. DEADLINE_EXCEEDED: no reply in time.
 absl::Status NoReplyError(const ClusterView& view, const ShardRequest& request);
+// FAILED_PRECONDITION: a push was applied without these rows, because the table is full and has no
+// policy for that.
+absl::Status RowsRefusedError(const std::string& table, uint64_t rows);
 // NOT_FOUND: the table is gone.
 absl::Status TableDroppedError(const ClusterView& view, ShardId shard);
 

@@ -205,7 +205,14 @@ class SparseTableSpec:
         wire: how gradients travel: "float32", "float16" or "bfloat16".
         replicas: as in TableSpec.
         rows_max: rows that the table holds at most, about; 0 = as many as there is memory for.
-            Result.rows_refused counts those that were not made.
+        when_full: what becomes of new keys of a table that holds as many: "refuse" raises
+            FailedPrecondition once all other rows of the push are updated; "skip" only counts them,
+            in Result.rows_refused; "evict" makes room.
+        evict_by: with "evict", which rows go first: "age", those that were not updated for the
+            largest number of updates; "count", those with the fewest updates; "norm", the smallest.
+        admit_after: the update that makes a key's row is the one that holds the key for this time,
+            as far as updates count; the gradients of those before are lost.
+        admit_probability: that an update counts as one that holds a new key.
         extra: as in TableSpec.
     """
 
@@ -218,13 +225,34 @@ class SparseTableSpec:
     wire: str = "float32"
     replicas: int = 0
     rows_max: int = 0
+    when_full: str = "refuse"
+    evict_by: str = "age"
+    admit_after: int = 1
+    admit_probability: float = 1.0
     extra: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """As libcovey reads it."""
         fields = _common_fields(self)
-        fields["sparse"] = {"width": int(self.width), "rows_max": int(self.rows_max)}
+        fields["sparse"] = {
+            "width": int(self.width),
+            "rows_max": int(self.rows_max),
+            "when_full": _choice("when_full", self.when_full, _WHEN_FULL),
+            "evict_by": _choice("evict_by", self.evict_by, _EVICT_BY),
+            "admit_after": int(self.admit_after),
+            "admit_probability": float(self.admit_probability),
+        }
         return json.dumps({**fields, **self.extra})
+
+
+_WHEN_FULL = {"refuse": "REFUSE", "skip": "SKIP", "evict": "EVICT"}
+_EVICT_BY = {"age": "EVICT_BY_AGE", "count": "EVICT_BY_COUNT", "norm": "EVICT_BY_NORM"}
+
+
+def _choice(name: str, value: str, known: dict[str, str]) -> str:
+    if value not in known:
+        raise ValueError(f"{name} is {value!r}; use one of {', '.join(known)}")
+    return known[value]
 
 
 def _common_fields(spec: TableSpec | SparseTableSpec) -> dict[str, Any]:

@@ -28,7 +28,8 @@ class Result:
         durable: every shard holds the push as durably as the table requires.
         samples: of pull_state: training examples behind the table.
         rows_refused: of a push to a sparse table that holds as many rows as it may (rows_max): rows
-            that its update did not make, and whose gradients are lost.
+            that its update did not make, and whose gradients are lost. It is an error unless the
+            table has when_full="skip" or "evict".
     """
 
     values: Any

@@ -19,6 +19,7 @@
 #include "tests/sim/checkers/kept_content.h"
 #include "tests/sim/checkers/one_owner.h"
 #include "tests/sim/checkers/returned_frames.h"
+#include "tests/sim/checkers/row_budget.h"
 #include "tests/sim/checkers/shard_clocks.h"
 #include "tests/sim/checkers/view_history.h"
 #include "tests/sim/checkers/whole_cluster.h"
@@ -448,6 +449,27 @@ TEST(EqualReplicasTest, AtRestAllHoldWhatTheHeadHolds) {
   empty.has_content = false;
   EXPECT_THAT(EqualReplicas::WhyUnequal(view, {Holds(2, 7, 70), empty}),
               HasSubstr("server-3 nothing"));
+}
+
+TEST(RowBudgetTest, AServerWithTooManyRowsIsNamed) {
+  const auto look = [&](uint64_t shards, uint64_t rows_of_replica) {
+    Violations violations;
+    proto::ClusterView view;
+    proto::Table& table = *view.add_tables();
+    table.set_id(1);
+    table.mutable_spec()->mutable_sparse()->set_rows_max(100);
+    proto::Shard& shard = *table.add_shards();
+    shard.set_index(0);
+    shard.set_element_count(kKeySlots / shards);
+    ReplicaSnapshot replica = Holds(2, 7, 70);
+    replica.rows = rows_of_replica;
+    RowBudget(violations).Look(view, {replica});
+    return violations.found();
+  };
+  EXPECT_THAT(look(1, 100), IsEmpty());
+  EXPECT_THAT(look(1, 101), ElementsAre(HasSubstr("server-2 holds 101 rows")));
+  EXPECT_THAT(look(4, 26), IsEmpty());
+  EXPECT_THAT(look(4, 27), ElementsAre(HasSubstr("more than 26.25")));
 }
 
 TEST(ReturnedFramesTest, AKeptFrameIsNamed) {

@@ -47,6 +47,7 @@ ReplicaSnapshot ServerProgram::Snapshot(const std::string& name, uint32_t loop,
   snapshot.index = replica->content()->index();
   snapshot.version = replica->content()->version().value();
   snapshot.digest = replica->content()->Digest();
+  if (replica->content()->sparse() != nullptr) snapshot.rows = replica->content()->sparse()->rows();
   // Looking takes no virtual time.
   if (!devices_.empty()) devices_[loop - 1]->TakeBusyTime();
   return snapshot;

@@ -22,6 +22,8 @@ struct ReplicaSnapshot {
   uint64_t durable = 0;
   uint64_t version = 0;
   uint64_t digest = 0;
+  // Of a sparse table.
+  uint64_t rows = 0;
 };
 
 }  // namespace covey::sim

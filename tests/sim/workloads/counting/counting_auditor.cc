@@ -6,6 +6,7 @@
 #include <span>
 
 #include "tests/sim/checkers/whole_cluster.h"
+#include "tests/sim/workloads/counting/counting_outcomes.h"
 #include "tests/sim/workloads/counting/counting_rows.h"
 #include "tests/sim/workloads/expected_errors.h"
 #include "tests/sim/workloads/workload_names.h"
@@ -78,7 +79,7 @@ void CountingAuditor::StartOne(absl::Time now, const proto::Table& table,
        .done =
            [this, &client, push](absl::Time, const client::OperationResult& result, Outbox&) {
              under_way_ = false;
-             Ended(push, result.status, client);
+             Ended(push, WithoutRefusal(result).status, client);
            }},
       outbox);
   if (!status.ok()) run_.violations.Add(kCounting, status.ToString());

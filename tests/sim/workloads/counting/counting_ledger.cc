@@ -15,7 +15,7 @@ void CountingLedger::OnSend(absl::Time, const Message& message) {
   if (!reply) return;
   if (reply->push != nullptr) NoteAnswer(*reply);
   // The rows of a push to a sparse table, with others than the home row, are checked at the end.
-  if (reply->values.size() == slots_) CheckValues(*reply);
+  if (reply->values.size() == slots_ && !rows_are_late_) CheckValues(*reply);
 }
 
 void CountingLedger::NoteAnswer(const ShardReply& reply) {
@@ -125,6 +125,13 @@ bool CountingLedger::WasAcknowledged(ShardId shard, uint64_t slot, bool durable)
     if (push != at->second.end() && (push->second.durable || !durable)) return true;
   }
   return false;
+}
+
+uint64_t CountingLedger::AppliedVersion(const ShardHistory& history, uint64_t slot) const {
+  const auto found = histories_.find(history);
+  if (found == histories_.end()) return 0;
+  const auto push = found->second.find(slot);
+  return push == found->second.end() ? 0 : push->second.applied;
 }
 
 std::optional<uint64_t> CountingLedger::OnlyGenerationOf(ShardId shard, uint64_t slot) const {

@@ -36,6 +36,13 @@ class CountingLedger : public Observer {
   // Some server has reported that it received the push of `slot`, or that it is `durable`, in any
   // history.
   bool WasAcknowledged(ShardId shard, uint64_t slot, bool durable) const;
+  // The version at which the push was applied; 0 = no server has said so.
+  uint64_t AppliedVersion(const ShardHistory& history, uint64_t slot) const;
+  // Rows of a sparse table are made late: the home rows do not show all pushes, and replies are not
+  // compared with them.
+  void ExpectLateRows() { rows_are_late_ = true; }
+  // Whether a push that was applied exactly once can result in this value.
+  bool IsOnce(ShardId shard, float value) const;
   // Some shard has begun a new history.
   bool HistoryWasLost() const { return history_was_lost_; }
   // The client of this push was told that all its pushes are durable.
@@ -62,8 +69,6 @@ class CountingLedger : public Observer {
   // The only history of the shard in which some server has received the push; nothing when there
   // are several.
   std::optional<uint64_t> OnlyGenerationOf(ShardId shard, uint64_t slot) const;
-  // Whether a push that was applied exactly once can result in this value.
-  bool IsOnce(ShardId shard, float value) const;
   void Complain(const ShardHistory& history, uint64_t slot, float value, absl::string_view what);
 
   Violations& violations_;
@@ -75,6 +80,7 @@ class CountingLedger : public Observer {
   std::set<uint64_t> flushed_;
   std::map<ShardId, uint64_t> generations_;  // newest published
   bool history_was_lost_ = false;
+  bool rows_are_late_ = false;
   // A client flushed, or a head was alone and replicas joined it.
   std::set<ShardId> hurried_;
 };

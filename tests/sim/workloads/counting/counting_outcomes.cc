@@ -7,6 +7,13 @@
 
 namespace covey::sim {
 
+client::OperationResult WithoutRefusal(client::OperationResult result) {
+  if (result.rows_refused > 0 && absl::IsFailedPrecondition(result.status)) {
+    result.status = absl::OkStatus();
+  }
+  return result;
+}
+
 void CountingOutcomes::PushEnded(const client::OperationResult& result, const Push& push) {
   if (!result.status.ok()) return Failed(result.status);
   ++acknowledged_;

@@ -10,6 +10,9 @@
 
 namespace covey::sim {
 
+// A push is applied although a full table has refused some of its rows: that is no failure here.
+client::OperationResult WithoutRefusal(client::OperationResult result);
+
 // The outcomes of operations that the clients of the workload "counting" were told.
 //
 // Invariants:

@@ -14,6 +14,7 @@ proto::TableSpec CountingPlan::Spec() const {
   spec.set_name("counts");
   spec.set_data_type(proto::FLOAT32);
   if (sparse) {
+    *spec.mutable_sparse() = life_cycle;
     spec.mutable_sparse()->set_width(static_cast<uint32_t>(slots()));
   } else {
     spec.add_shape(shards);
@@ -49,11 +50,32 @@ CountingPlan DrawCountingPlan(Random random) {
   return plan;
 }
 
+proto::SparseRows DrawLifeCycle(Random random) {
+  proto::SparseRows rows;
+  if (random.Chance(0.5)) return rows;
+  if (random.Chance(0.7)) {
+    // The pushes hold some 300 keys, and an update holds up to 50.
+    rows.set_rows_max(30 + random.Below(200));
+    rows.set_when_full(std::array{proto::SparseRows::EVICT, proto::SparseRows::EVICT,
+                                  proto::SparseRows::EVICT, proto::SparseRows::SKIP,
+                                  proto::SparseRows::REFUSE}[random.Below(5)]);
+    if (rows.when_full() == proto::SparseRows::EVICT) {
+      rows.set_evict_by(static_cast<proto::EvictBy>(random.Below(3)));
+    }
+  }
+  if (rows.rows_max() == 0 || random.Chance(0.4)) {
+    rows.set_admit_after(static_cast<uint32_t>(2 + random.Below(3)));
+  }
+  if (random.Chance(0.2)) rows.set_admit_probability(0.3 + 0.6 * random.Uniform());
+  return rows;
+}
+
 std::string Describe(const CountingPlan& plan) {
-  return absl::StrCat(plan.sparse ? "sparse " : "", "clients=", plan.clients,
-                      " shards=", plan.shards, " arrivals=", plan.arrivals,
-                      " replicas=", plan.replicas,
-                      " contract=", proto::Contract::Kind_Name(plan.contract));
+  return absl::StrCat(
+      plan.sparse ? "sparse " : "", "clients=", plan.clients, " shards=", plan.shards,
+      " arrivals=", plan.arrivals, " replicas=", plan.replicas,
+      " contract=", proto::Contract::Kind_Name(plan.contract),
+      plan.sparse ? absl::StrCat(" rows={", plan.life_cycle.ShortDebugString(), "}") : "");
 }
 
 }  // namespace covey::sim

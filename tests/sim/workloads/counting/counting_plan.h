@@ -27,6 +27,13 @@ struct CountingPlan {
   // The table is sparse, and slots are columns (counting_rows.h); its scheduler chooses the number
   // of shards.
   bool sparse = false;
+  // Which rows of that table are made, and which go.
+  proto::SparseRows life_cycle;
+
+  // Whether a row may be made later than by the first push that holds its key.
+  bool admits_late() const {
+    return life_cycle.admit_after() > 1 || life_cycle.admit_probability() > 0;
+  }
 
   // Elements of each shard. Has room for the auditor's fillers, which it may have to push again.
   uint64_t slots() const { return (pushes + kFillersMax + 15) / 16 * 16; }
@@ -36,6 +43,8 @@ struct CountingPlan {
 };
 
 CountingPlan DrawCountingPlan(Random random);
+// In half of the draws all rows are made at once, and stay.
+proto::SparseRows DrawLifeCycle(Random random);
 // One line.
 std::string Describe(const CountingPlan& plan);
 

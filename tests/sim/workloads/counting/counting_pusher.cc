@@ -92,7 +92,8 @@ void CountingPusher::StartOne(absl::Time now, const proto::Table& table_now,
       .values = memory->values,
       .deadline = deadline,
       .done = [this, watched, memory, push, slot, table, first, count](
-                  absl::Time, const client::OperationResult& result, Outbox&) {
+                  absl::Time, const client::OperationResult& ended, Outbox&) {
+        const client::OperationResult result = WithoutRefusal(ended);
         --under_way_;
         watch_.End(watched);
         if (push && result.status.ok()) acknowledged_.push_back(slot);

@@ -17,6 +17,7 @@
 #include "tests/sim/workloads/counting/counting_pusher.h"
 #include "tests/sim/workloads/counting/counting_rows.h"
 #include "tests/sim/workloads/counting/counting_slots.h"
+#include "tests/sim/workloads/counting/row_lives.h"
 #include "tests/sim/workloads/workload_names.h"
 
 namespace covey::sim {
@@ -34,7 +35,9 @@ class CountingWorkload : public Workload {
         plan_(plan),
         slots_(plan_),
         ledger_(violations, plan_.arrivals, plan_.slots()),
-        outcomes_(ledger_, violations) {}
+        outcomes_(ledger_, violations) {
+    if (plan_.admits_late()) ledger_.ExpectLateRows();
+  }
 
   std::string name() const override { return std::string(plan_.sparse ? kSparse : kCounting); }
   uint32_t groups() const override { return 1; }
@@ -46,8 +49,11 @@ class CountingWorkload : public Workload {
  private:
   // What the audit has of a row of a sparse table.
   std::span<const float> RowOf(uint64_t key, size_t shard) const;
-  // Whether they hold the same pushes as the home rows.
-  void CheckFurtherRows(const proto::Table& table, std::span<const uint64_t> home) const;
+  // Whether each row holds the pushes that its life leaves in it.
+  void CheckRows(const proto::Table& table, std::span<const uint64_t> home) const;
+  // Whether a row holds the same pushes with its key as the home row of its shard.
+  std::string WhyDiffers(std::span<const float> row, std::span<const float> home,
+                         const std::set<uint64_t>& pushed) const;
 
   Violations& violations_;
   const CountingPlan plan_;
@@ -90,13 +96,14 @@ void CountingWorkload::Check() {
   const proto::Table& table = *audit_.view->FindTable(plan_.Spec().name());
   const std::vector<uint64_t> home = plan_.sparse ? HomeKeys(table) : std::vector<uint64_t>();
   for (const proto::Shard& shard : table.shards()) {
+    if (plan_.admits_late()) break;
     ledger_.CheckFinal({{TableId(table.id()), ShardIndex(shard.index())}, shard.generation()},
                        plan_.sparse ? RowOf(home[shard.index()], shard.index())
                                     : std::span<const float>(audit_.values)
                                           .subspan(shard.first_element(), shard.element_count()),
                        slots_.auditors_first());
   }
-  if (plan_.sparse) CheckFurtherRows(table, home);
+  if (plan_.sparse) CheckRows(table, home);
 }
 
 std::span<const float> CountingWorkload::RowOf(uint64_t key, size_t shard) const {
@@ -106,27 +113,38 @@ std::span<const float> CountingWorkload::RowOf(uint64_t key, size_t shard) const
       .subspan((audit_.batch->KeysBefore(shard) + place) * plan_.slots(), plan_.slots());
 }
 
-void CountingWorkload::CheckFurtherRows(const proto::Table& table,
-                                        std::span<const uint64_t> home) const {
+void CountingWorkload::CheckRows(const proto::Table& table, std::span<const uint64_t> home) const {
   std::map<uint64_t, std::set<uint64_t>> slots_of;
   for (uint64_t slot = 0; slot < plan_.slots(); ++slot) {
     for (const uint64_t key : FurtherKeys(slot)) slots_of[key].insert(slot);
+    for (const uint64_t key : home) slots_of[key].insert(slot);
   }
+  const bool is_whole = plan_.life_cycle.rows_max() == 0 && !plan_.admits_late();
   for (const proto::Shard& shard : table.shards()) {
-    const std::span<const float> wanted = RowOf(home[shard.index()], shard.index());
+    const uint64_t home_key = home[shard.index()];
+    const ShardHistory history{{TableId(table.id()), ShardIndex(shard.index())},
+                               shard.generation()};
     for (const uint64_t key : audit_.batch->KeysOf(shard.index())) {
-      if (key == home[shard.index()]) continue;
       const std::span<const float> row = RowOf(key, shard.index());
-      for (uint64_t slot = 0; slot < plan_.slots(); ++slot) {
-        const float expected = slots_of[key].contains(slot) ? wanted[slot] : 0;
-        if (row[slot] == expected) continue;
-        violations_.Add(name(), absl::StrCat("shard ", shard.index(), ": the row of key ", key,
-                                             " holds ", row[slot], " in column ", slot, ", and ",
-                                             expected, " belongs there"));
-        break;
-      }
+      const std::set<uint64_t>& pushed = slots_of[key];
+      std::string why = WhyRowIsWrong(plan_, ledger_, history, row, pushed);
+      if (why.empty() && is_whole) why = WhyDiffers(row, RowOf(home_key, shard.index()), pushed);
+      if (why.empty()) continue;
+      violations_.Add(name(),
+                      absl::StrCat("shard ", shard.index(), ", the row of key ", key, ": ", why));
     }
   }
+}
+
+std::string CountingWorkload::WhyDiffers(std::span<const float> row, std::span<const float> home,
+                                         const std::set<uint64_t>& pushed) const {
+  for (uint64_t slot = 0; slot < row.size(); ++slot) {
+    const float expected = pushed.contains(slot) ? home[slot] : 0;
+    if (row[slot] == expected) continue;
+    return absl::StrCat("it holds ", row[slot], " in column ", slot, ", and ", expected,
+                        " belongs there");
+  }
+  return "";
 }
 
 std::string CountingWorkload::Report() const {
@@ -143,6 +161,8 @@ std::unique_ptr<Workload> MakeCountingWorkload(Random random, Violations& violat
 std::unique_ptr<Workload> MakeSparseWorkload(Random random, Violations& violations) {
   CountingPlan plan = DrawCountingPlan(random);
   plan.sparse = true;
+  // Another stream, so that the rest of the plan does not depend on it.
+  plan.life_cycle = DrawLifeCycle(random.Split(50));
   return std::make_unique<CountingWorkload>(plan, violations);
 }
 
