@@ -54,7 +54,7 @@ absl::Status RequestEngine::Start(absl::Time now, Operation operation, Outbox& o
   const absl::StatusOr<ShardRange> shards = ShardsOf(operation, *table);
   if (!shards.ok()) return shards.status();
   ActiveOperation& active = operations_.Add(std::move(operation), *shards, next_request_id_);
-  if (table->spec().sparse().when_full() == proto::SparseRows::REFUSE) {
+  if (active.operation.keyed && table->spec().sparse().when_full() == proto::SparseRows::REFUSE) {
     active.refusing_table = table->spec().name();
   }
   SetDeadline(active);

@@ -200,5 +200,45 @@ TEST_F(ContentPieces, AreRefusedWhenTheyAreWrongTogether) {
   }
 }
 
+// Two rows, and two keys that wait for admission.
+TEST_F(ContentPieces, OfRowsHaveTheKeysThatWait) {
+  const SparseShardConfig config{.first_slot = 0,
+                                 .slot_count = kKeySlots,
+                                 .width = 1,
+                                 .rows_max = 2,
+                                 .admission = {.after = 2},
+                                 .learning_rate = {.base_rate = 1}};
+  const auto fresh = [&] { return *ShardContent::Create(absl::UnixEpoch(), config, memory_); };
+  const auto push = [](ShardContent& content, const std::vector<uint64_t>& keys) {
+    const std::vector<float> gradient(keys.size(), -1);
+    const ShardRecord record{
+        .index = content.index() + 1, .version = content.version().Next(), .samples = 1};
+    ASSERT_TRUE(content.Apply(absl::UnixEpoch(), record, Gradient(gradient, keys)).ok());
+  };
+  const auto content = fresh();
+  push(*content, {1, 2, 3});
+  push(*content, {1, 2, 3, 4});
+  ASSERT_EQ(content->sparse()->rows(), 2);
+  ASSERT_EQ(content->sparse()->pending(), 2);
+  const auto copy_of = [&](LoadSource::Takes takes) {
+    ContentExport pieces(content->Cut());
+    ContentImport import(fresh(), takes);
+    for (uint64_t piece = 0; piece < pieces.pieces(); ++piece) {
+      const auto complete = import.Add(absl::UnixEpoch(), pieces.Piece(piece));
+      EXPECT_TRUE(complete.ok()) << complete.status();
+    }
+    return import.Take();
+  };
+  const auto copy = copy_of(LoadSource::Takes::kEverything);
+  EXPECT_EQ(copy->Digest(), content->Digest());
+  EXPECT_EQ(copy->sparse()->totals().refused, 1);
+  push(*copy, {4, 5});
+  push(*content, {4, 5});
+  EXPECT_EQ(copy->Digest(), content->Digest());
+  const auto state = copy_of(LoadSource::Takes::kState);
+  EXPECT_EQ(state->sparse()->rows(), 2);
+  EXPECT_EQ(state->sparse()->pending(), 3);
+}
+
 }  // namespace
 }  // namespace covey::server
