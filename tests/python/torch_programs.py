@@ -255,7 +255,7 @@ def not_loaded():
 
 def iterated():
     """Whether tensors that only an iterator makes live until they are given, and what is read."""
-    with covey.join() as worker, covey.connect(**worker._client_settings) as client:
+    with covey.join() as worker, worker.connect() as client:
         lives = []
 
         def values():

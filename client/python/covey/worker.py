@@ -13,6 +13,7 @@ from covey import launch as _launch
 from covey._lifetime import remember, settings
 from covey._memory import combinable, floats, movable, operation_number, wire_number
 from covey._waiting import interruptible
+from covey.client import Client, connect
 from covey.errors import InvalidArgument
 from covey.handle import Handle
 
@@ -81,8 +82,8 @@ class Worker:
         self._native = native
         self.group = Group(native)
         self.launch = launch
-        # With these, connect() finds the same job.
-        self._client_settings: dict[str, Any] = {"scheduler": scheduler, "job": job}
+        self._scheduler = scheduler
+        self._job = job
         self._sources: weakref.WeakSet[Any] = weakref.WeakSet()
         remember(self)
 
@@ -122,6 +123,14 @@ class Worker:
     def initial_groups(self) -> int:
         """The groups that the job began with: the same on all workers."""
         return _native.worker_place(self._native)[6]
+
+    def connect(self, *, timeout: float | None = None) -> Client:
+        """A client of the same job, for tables beside those of steps; close it before the worker.
+
+        Args:
+            timeout: deadline of its operations that set none, in seconds.
+        """
+        return connect(self._scheduler, job=self._job, timeout=timeout)
 
     def barrier(self, name: str, timeout: float = 60.0) -> None:
         """Returns when all workers have called it with this name as often as this one."""

@@ -20,6 +20,17 @@ def on_accumulated(parameter: torch.nn.Parameter, call: Callable[[], None]) -> l
     return [node, node.register_hook(lambda *_: call())]
 
 
+def watched(leaf: torch.Tensor, call: Callable[[torch.Tensor], None]) -> torch.Tensor:
+    """The same values for a graph to use: `call` gets the leaf each time that backward has added to
+    leaf.grad through it. The graph keeps the leaf, and nothing else does."""
+    if hasattr(leaf, "register_post_accumulate_grad_hook"):
+        leaf.register_post_accumulate_grad_hook(call)
+        return leaf
+    alias = leaf.view_as(leaf)
+    alias.grad_fn.next_functions[0][0].register_hook(lambda *_: call(leaf))
+    return alias
+
+
 def spent(parameter: torch.nn.Parameter) -> torch.Tensor:
     """Stands for a gradient that has left: it shows NaN when read, and raises when written."""
     return torch.full((), float("nan"), dtype=parameter.dtype).expand(parameter.shape)

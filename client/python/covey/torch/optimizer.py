@@ -11,10 +11,11 @@ from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
-from covey.client import Client, TableState, connect
+from covey.client import Client, TableState
 from covey.definitions import Optimizer, TableSpec, nesterov, sgd
 from covey.errors import FailedPrecondition, NotFound
 from covey.step import Step
+from covey.torch.embedding_optimizer import EmbeddingOptimizer
 from covey.torch.gradients import on_accumulated, spent
 from covey.torch.translation import (check_finite, count_in, slot_names, slots_in, state_of,
                                      translate)
@@ -98,6 +99,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
     update (OneCycleLR needs cycle_momentum=False), LBFGS, sparse gradients, parameters that are not
     float32 on the CPU, deepcopy and pickle.
 
+    Embeddings: step() pushes the gradients of the modules in `embeddings`, each member its own, before
+    the group's last gradient leaves. So once it returns, the servers have those of all members that
+    took part; with lag=1, those of the step before. max_norm and gradient_norm are of the parameters alone, and a GradScaler is refused,
+    because it does not see rows. Their learning rates are those of their tables.
+
     A parameter without a gradient in a step counts as one with a gradient of zero. Not thread-safe.
     """
 
@@ -112,7 +118,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
                  schedule: dict[str, Any] | None = None, outer: Optimizer | None = None,
                  accumulate: int = 1, samples_per_step: int | None = None, lag: int = 0,
                  overlap: bool | str = "auto", replicas: int = 0,
-                 max_norm: float | None = None) -> None:
+                 max_norm: float | None = None,
+                 embeddings: Iterable[torch.nn.Module] = ()) -> None:
         """All members of the job make it with the same arguments. Training begins with the model of
         the member that comes first, and the others' models become equal to it.
 
@@ -140,6 +147,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             max_norm: in each step, the mean gradient of the group's examples is scaled down to this
                 norm when it is larger: what torch.nn.utils.clip_grad_norm_ does in a program of one
                 process. `gradient_norm` has the norm before.
+            embeddings: Embedding and EmbeddingBag modules, or model.modules().
         """
         if overlap not in ("auto", True, False):
             raise ValueError(f"overlap is {overlap!r}; use 'auto', True or False")
@@ -156,6 +164,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.worker = worker
         self.samples = samples_per_step
         self.loss: float | None = None
+        self._embeddings = EmbeddingOptimizer(embeddings)
         self._accumulate = accumulate
         self._is_learning = overlap == "auto"
         self._overlaps = overlap is True
@@ -203,7 +212,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _open(self, states: dict[int, TableState]) -> None:
         """Makes the tables, with these states where nobody has given any before, and the step."""
         if states:
-            with connect(**self.worker._client_settings) as client:
+            with self.worker.connect() as client:
                 client.initialize((client.create_table(spec), states.get(slot.index, slot.values))
                                   for spec, slot in zip(self._specs, self._slots))
         factors: list[float] | None = None
@@ -260,6 +269,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 "step already; call step(), or make the optimizer with overlap=False")
         for slot in self._slots:
             slot.arrivals = 0
+        self._embeddings.zero_grad()
         super().zero_grad(set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
@@ -283,7 +293,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         state: dict[str, Any] = super().state_dict()
         numbers = {parameter: number for number, parameter in enumerate(
             parameter for group in self.param_groups for parameter in group["params"])}
-        with connect(**self.worker._client_settings) as client:
+        with self.worker.connect() as client:
             reads = []
             for slot in self._slots:
                 table = client.find_table(f"{self._prefix}/{slot.name}")
@@ -337,7 +347,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         for group, options in zip(self.param_groups, saved):
             group.update({name: value for name, value in options.items()
                           if name != "params" and name not in _FIXED})
-        with connect(**self.worker._client_settings) as client:
+        with self.worker.connect() as client:
             is_under_way = self._has_updates(client)
         if is_under_way:
             _log.info("training of the tables %s/... is under way: they keep their state",
@@ -346,7 +356,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             return
         self._step.close()
         self.worker.barrier(f"{self._prefix}: steps are closed")
-        with connect(**self.worker._client_settings) as client:
+        with self.worker.connect() as client:
             for spec in self._specs:
                 with contextlib.suppress(NotFound):
                     client.drop_table(spec.name)
@@ -354,7 +364,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         for slot in self._slots:
             slot.values.copy_(slot.parameter.detach())
         self._open(states)
-        with connect(**self.worker._client_settings) as client:
+        with self.worker.connect() as client:
             if states and not self._has_updates(client):
                 raise FailedPrecondition("a worker that joined meanwhile began the tables without "
                                          "the state; start the job again")
@@ -381,6 +391,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
         InvalidArgument: with update="program", where each member has them.
         """
+        self._embeddings.flush()
         self._step.refresh()
         self._land()
 
@@ -414,6 +425,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def close(self) -> None:
         """Ends the optimizer; before the worker is closed."""
+        self._embeddings.flush()
         self._step.close()
 
     # --- Inside ---
@@ -431,7 +443,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if not self._syncs:
             return
         slot.arrivals += 1
-        if self._overlaps and slot.arrivals == self._accumulate:
+        # One gradient stays until those of rows have left: others' steps end after it.
+        stays = len(self._embeddings) > 0 and slot is self._slots[0]
+        if self._overlaps and slot.arrivals == self._accumulate and not stays:
             self._begin()
             self._submit(slot)
             slot.parameter.grad = spent(slot.parameter)
@@ -442,7 +456,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self.samples is None:
             raise ValueError("how many examples are behind this gradient? Pass samples_per_step=, "
                              "set optimizer.samples before backward(), or use ElasticLoader")
-        self._step.begin(self.samples if counts else 0)
+        self._embeddings.samples = self.samples if counts else 0
+        self._step.begin(self._embeddings.samples)
         self._begun = True
         if self._plain is not None:
             return
@@ -465,6 +480,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def _exchange(self) -> None:
         """Sends what has not left yet, and takes the new values."""
+        self._embeddings.step()
         for slot in reversed(self._slots):
             if not slot.submitted:
                 self._submit(slot)
@@ -483,6 +499,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._begun:
             raise ValueError("gradients left in backward(), before the GradScaler could unscale them; "
                              "make the optimizer with overlap=False")
+        if len(self._embeddings) > 0:
+            raise ValueError("a GradScaler does not see the gradients of rows; train the embeddings "
+                             "without it")
         self._is_learning = False
         scale = getattr(self, "grad_scale", None)  # None: the program has called unscale_()
         if scale is not None:
