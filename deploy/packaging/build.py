@@ -15,7 +15,7 @@ PROGRAMS = {  # where Bazel builds them
 SYNTHETIC = "worker/examples/synthetic/synthetic"
 LIBRARY = "client/c/libcovey.so.0"
 EXTENSION = "client/python/covey/_native.abi3.so"
-PYTHON = "client/python/covey"
+PYTHON = "client/python"
 
 
 @dataclasses.dataclass
@@ -41,7 +41,11 @@ class Build:
                                   [self.program("covey_scheduler"), self.program("covey_server")])
 
     def python_files(self):
-        """Paths in the package covey of what is not built, sorted."""
+        """Paths beside and in the package covey of what is not built, sorted."""
         folder = self.source(PYTHON)
         return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")
                       if path.suffix in (".py", ".pyi", ".typed"))
+
+    def entry_points(self):
+        """What other packages find of covey, for the metadata of Python's packages."""
+        return self.source(PYTHON) / "entry_points.txt"

@@ -43,6 +43,7 @@ if command -v py3clean > /dev/null; then
   py3clean -p python3-covey
 else
   find /usr/lib/python3/dist-packages/covey -type d -name __pycache__ -exec rm -r {} +
+  rm -f /usr/lib/python3/dist-packages/__pycache__/covey_torch_backend.*
 fi
 """
 
@@ -140,7 +141,11 @@ class _Maker:
     def _python(self):
         files = self._tree("python3-covey")
         for path in self._build.python_files():
-            files.copy(f"{_DIST}/covey/{path}", self._build.source(f"{inputs.PYTHON}/{path}"))
+            files.copy(f"{_DIST}/{path}", self._build.source(f"{inputs.PYTHON}/{path}"))
+        described = f"{_DIST}/covey-{self._version}.dist-info"
+        files.write(f"{described}/METADATA", "Metadata-Version: 2.1\nName: covey\n"
+                    f"Version: {self._version}\n")
+        files.copy(f"{described}/entry_points.txt", self._build.entry_points())
         extension = f"{_DIST}/covey/_native.abi3.so"
         files.program(extension, self._build.output(inputs.EXTENSION), mode=0o644)
         # The library is where the system looks for libraries, and not beside the extension.

@@ -54,7 +54,7 @@ def make(build, output):
     with tempfile.TemporaryDirectory() as folder:
         files = tree.Tree(pathlib.Path(folder, "wheel"), build.epoch)
         for path in build.python_files():
-            files.copy(f"covey/{path}", build.source(f"{inputs.PYTHON}/{path}"))
+            files.copy(path, build.source(f"{inputs.PYTHON}/{path}"))
         files.program("covey/_native.abi3.so", build.output(inputs.EXTENSION))
         files.program("covey/libcovey.so.0", build.output(inputs.LIBRARY))
         files.write("covey/debian-packages.txt", packages + "\n")
@@ -66,6 +66,7 @@ def make(build, output):
         files.write(f"{described}/METADATA", _METADATA.format(version=version, packages=packages))
         files.write(f"{described}/WHEEL", "Wheel-Version: 1.0\nGenerator: covey\n"
                     f"Root-Is-Purelib: false\nTag: {tag}\n")
+        files.copy(f"{described}/entry_points.txt", build.entry_points())
         files.copy(f"{described}/LICENSE", build.source("docs/LICENSE"))
         files.write(f"{described}/RECORD", _record(files, f"{described}/RECORD"))
         path = pathlib.Path(output, f"covey-{version}-{tag}.whl")

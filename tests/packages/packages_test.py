@@ -12,7 +12,7 @@ from tests import report
 from tests.packages import unpacked
 
 _LIBRARY = f"usr/lib/{unpacked.TRIPLET}"
-_PYTHON = "usr/lib/python3/dist-packages/covey"
+_PYTHON = "usr/lib/python3/dist-packages"
 _PROGRAMS = ["covey", "covey_scheduler", "covey_server"]
 
 
@@ -67,7 +67,9 @@ class PackagesTest(unpacked.DebianTest):
             self.content("libcovey-dev"))
         self.assertEqual(sorted(
             [f"{_PYTHON}/{path}" for path in unpacked.INPUTS.python_files()]
-            + [f"{_PYTHON}/_native.abi3.so", *_documents("python3-covey")]),
+            + [f"{_PYTHON}/covey/_native.abi3.so", *_documents("python3-covey")]
+            + [f"{_PYTHON}/covey-{self.version}.dist-info/{name}"
+               for name in ("METADATA", "entry_points.txt")]),
             self.content("python3-covey"))
 
     def test_checksums_are_those_of_the_files(self):

@@ -29,6 +29,11 @@ print("version", covey.__version__)
 print("values", *values)
 print("from", covey.__file__)
 """
+_FINDS = """\
+import importlib.metadata, sys
+found, = importlib.metadata.entry_points(group="torch.backends", name="covey")
+print(found.load().__module__ + ":" + found.attr, "covey" in sys.modules)
+"""
 
 
 def _has_torch():
@@ -74,6 +79,11 @@ class WheelTest(cluster.ProcessTest):
             lines = self.train(before, after + "\nimport covey.torch")
             self.assertIn("values 1.0 2.0 3.0 4.0", lines)
 
+    def test_torch_finds_the_backend_without_loading_covey(self):
+        # As `import torch` does from PyTorch 2.5 on.
+        said = unpacked.run(self.venv / "bin/python", "-c", _FINDS, environment=self.environment)
+        self.assertEqual("covey_torch_backend:register False\n", said)
+
     def test_installs_the_programs(self):
         for name in ("covey", "covey_scheduler", "covey_server"):
             self.assertEqual(f"{name} {self.version}\n",
@@ -96,11 +106,11 @@ class WheelTest(cluster.ProcessTest):
                     actual = base64.urlsafe_b64encode(hashlib.new(kind, content).digest())
                     self.assertEqual((actual.decode().rstrip("="), len(content)),
                                      (value, int(size)), path)
-            inside = [path.removeprefix("covey/") for path in names if path.startswith("covey/")]
+            inside = [path for path in names if not path.startswith(f"covey-{version}.")]
         self.assertEqual(
-            sorted([*unpacked.INPUTS.python_files(), "_native.abi3.so", "libcovey.so.0",
-                    "debian-packages.txt"]), inside)
-        self.assertIn("py.typed", inside)
+            sorted([*unpacked.INPUTS.python_files(), "covey/_native.abi3.so",
+                    "covey/libcovey.so.0", "covey/debian-packages.txt"]), inside)
+        self.assertIn("covey/py.typed", inside)
 
     def test_the_same_bytes_again(self):
         before = os.umask(0o077)

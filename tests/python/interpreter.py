@@ -20,6 +20,15 @@ def has(module):
     return subprocess.run([PYTHON, "-c", look], check=False).returncode == 0
 
 
+@functools.cache
+def torch_finds_backends():
+    """Whether its PyTorch looks for backends of other packages: from 2.5 on."""
+    look = ("import importlib.metadata as m; "
+            "print(*m.version('torch').split('.')[:2])")
+    found = subprocess.run([PYTHON, "-c", look], check=False, capture_output=True, text=True)
+    return found.returncode == 0 and tuple(map(int, found.stdout.split())) >= (2, 5)
+
+
 def needs(module):
     """A decorator: skips a test where the module is missing."""
     return unittest.skipUnless(has(module), f"needs {module}")

@@ -9,13 +9,13 @@ import unittest
 
 from tests import report
 from tests.process import cluster
-from tests.python import interpreter, torchrun
+from tests.python import installed, interpreter, torchrun
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _SCRIPTS = _ROOT / "worker/examples/pytorch/migration"
 _DOCUMENT = _ROOT / "docs/PYTORCH.md"
 # The script that is changed, and the most lines that are new in the other one.
-_WAYS = {"optimizer": ("", 5), "hook": ("_ddp", 3), "backend": ("_ddp", 2)}
+_WAYS = {"optimizer": ("", 5), "hook": ("_ddp", 3), "backend": ("_ddp", 1)}
 _MODELS = ("cnn", "transformer")
 
 
@@ -54,9 +54,14 @@ class TrainingTest(cluster.ProcessTest):
     def losses(self, script, workers):
         """What the script prints last, by rank."""
         starter = torchrun.command(workers) if workers > 1 else [interpreter.PYTHON]
+        environment = torchrun.environment(self.folder)
+        if script.endswith("_backend"):
+            if interpreter.torch_finds_backends():
+                environment["PYTHONPATH"] += f":{installed.metadata(self.folder)}"
+            else:
+                starter += ["-m", "covey.torch"]
         run = self.start(script, [*starter, _SCRIPTS / f"{script}.py",
-                                  "--examples", 1280, "--epochs", 1],
-                         torchrun.environment(self.folder))
+                                  "--examples", 1280, "--epochs", 1], environment)
         self.assertEqual(0, run.exit_code(200), run)
         return sorted(line.rpartition("epoch 1: ")[2] for line in run.lines("stdout")
                       if "epoch 1: " in line)

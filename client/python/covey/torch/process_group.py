@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Callable
 
 import torch
@@ -225,7 +226,7 @@ class CoveyProcessGroup(dist.ProcessGroup):
 _worker: Worker | None = None
 
 
-def _create(store: Any, rank: int, size: int, timeout: Any) -> CoveyProcessGroup:
+def create(store: Any, rank: int, size: int, timeout: Any) -> CoveyProcessGroup:
     """What torch.distributed calls for init_process_group("covey") and new_group().
 
     All groups of a process are the one that its worker is in.
@@ -250,10 +251,14 @@ def _create(store: Any, rank: int, size: int, timeout: Any) -> CoveyProcessGroup
 
 
 def register_backend() -> None:
-    """Makes torch.distributed.init_process_group("covey") work; importing covey.torch does it."""
+    """Makes torch.distributed.init_process_group("covey") work; importing covey.torch does it, and
+    from PyTorch 2.5 on `import torch`, where Covey is installed."""
     if not dist.is_available() or hasattr(dist.Backend, "COVEY"):
         return
-    dist.Backend.register_backend("covey", _create)
+    register = dist.Backend.register_backend
+    # Before PyTorch 2.0 backends have no devices.
+    devices = {"devices": ["cpu"]} if "devices" in inspect.signature(register).parameters else {}
+    register("covey", create, **devices)
 
 
 register_backend()

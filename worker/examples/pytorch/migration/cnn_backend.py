@@ -5,7 +5,6 @@ import argparse
 
 import torch
 
-import covey.torch
 from cnn_model import dataset, network
 
 

@@ -5,7 +5,6 @@ import argparse
 
 import torch
 
-import covey.torch
 from transformer_model import Transformer, letters
 
 
