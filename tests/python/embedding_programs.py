@@ -166,6 +166,7 @@ def bags():
         output = empty(torch.empty(0, dtype=torch.int64), torch.tensor([0, 0]))
         output.sum().backward()
         optimizer.step()
+        optimizer.step()  # without a use
         return {"found": found, "empty": output.tolist(), "empty version": _version(empty.table)}
 
 
@@ -174,7 +175,7 @@ def uses():
     found = {}
     with covey.join() as worker, worker.connect() as client:
         def compare(about, run, versions, two=False):
-            table = client.create_sparse_table(_spec(about.replace(" ", "-"), covey.adagrad(0.3)))
+            table = client.create_sparse_table(_spec(about.replace(" ", "-"), covey.sgd(0.3)))
             first = covey.torch.Embedding(_WIDTH, table)
             # Found again, it is another object over the same table.
             second = (covey.torch.Embedding(_WIDTH, client.find_sparse_table(table.name)) if two
@@ -183,7 +184,7 @@ def uses():
             # Both modules share a table, as one module of PyTorch that is used twice.
             optimizer = covey.torch.EmbeddingOptimizer([first, second], samples_per_step=4)
             run(first, second, optimizer)
-            run(plain, plain, torch.optim.Adagrad(plain.parameters(), lr=0.3))
+            run(plain, plain, torch.optim.SGD(plain.parameters(), lr=0.3))
             found[about] = [_distance(first, plain), _version(table) - versions]
 
         def loss(module, seed):
@@ -266,16 +267,16 @@ def prefetched():
         for about, trained in (("own", module), ("of another module", same_table)):
             before = module.rows(ahead)
             module.prefetch(ahead)
-            module._prefetched._handle.wait()
+            module._prefetched[0]._handle.wait()
             train(trained)
             with torch.no_grad():
                 read = module(ahead)
             found[about] = [torch.equal(read, module.rows(ahead)), torch.equal(read, before),
-                            module._prefetched is None]
+                            not module._prefetched]
 
         before = module.rows(ahead)
         module.prefetch(ahead)
-        module._prefetched._handle.wait()
+        module._prefetched[0]._handle.wait()
         other.find_sparse_table("rows").push(ahead, torch.ones(4, _WIDTH)).wait()
         train(module)
         with torch.no_grad():
@@ -288,13 +289,19 @@ def prefetched():
         # Trains as without: gradients of prefetched rows are pushed as well.
         plain = _plain_of(module)
         by = torch.optim.SGD(plain.parameters(), lr=0.5)
+        taken = 0
         for step in range(20):
             module.prefetch(_keys(step + 1, 8))
+            kept = len(module._prefetched)
             for one, each in ((module, optimizer), (plain, by)):
                 each.zero_grad()
                 (one(_keys(step, 8)) ** 2).mean().backward()
                 each.step()
-        found["trained"] = _distance(module, plain)
+            taken += kept - len(module._prefetched)
+        found["trained"], found["taken"] = _distance(module, plain), taken
+        for seed in range(9):
+            module.prefetch(_keys(seed, 8))
+        found["kept"] = len(module._prefetched)
         return found
 
 

@@ -12,6 +12,7 @@ from covey.sparse import SparseTable
 from covey.torch.rows import Pull, rows_of
 
 _KEYS = 2**64
+_PREFETCHED_MAX = 4
 _UNSUPPORTED = {
     "num_embeddings": "every 64-bit integer is a key; leave it out",
     "padding_idx": "use padding_key=",
@@ -44,16 +45,18 @@ class _Lookup(torch.nn.Module):
         self.embedding_dim = embedding_dim
         self.table = table
         self.padding_key = padding_key
-        self._prefetched: Pull | None = None
+        self._prefetched: list[Pull] = []
 
     def prefetch(self, keys: torch.Tensor) -> None:
         """Starts to read the rows of the next batch; forward() with the same keys takes them.
 
         Such rows have every push of this process through the same client, as rows that forward()
-        reads itself: those that are pushed in between are read again. A push by another process
-        may be missing if it came after this call. A later call replaces an earlier one.
+        reads itself: those that are pushed in between are read again. May be missing: pushes by
+        others, and those that the table's contract held in a buffer, if they became part of the
+        rows after this call. The newest four that no forward() has taken are kept.
         """
-        self._prefetched = self._rows.pull_early(self._distinct(keys)[0])
+        self._prefetched.append(self._rows.pull_early(self._distinct(keys)[0]))
+        del self._prefetched[:-_PREFETCHED_MAX]
 
     def rows(self, keys: torch.Tensor) -> torch.Tensor:
         """The rows of these keys as the servers have them now, to look at: of the shape of `keys`
@@ -77,11 +80,10 @@ class _Lookup(torch.nn.Module):
     def _look_up(self, keys: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, int | None]:
         """Rows, the row of each key among them, and which one is padding."""
         distinct, places = self._distinct(keys)
-        pull = self._prefetched
-        if pull is not None and torch.equal(pull.keys, distinct):
-            self._prefetched = None
-        else:
-            pull = self._rows.pull(distinct)
+        found = [pull for pull in self._prefetched if torch.equal(pull.keys, distinct)]
+        if found:
+            self._prefetched.remove(found[0])
+        pull = found[0] if found else self._rows.pull(distinct)
         rows = self._rows.use(pull, trains=self.training and torch.is_grad_enabled())
         return rows, places, None if self.padding_key is None else len(distinct)
 
