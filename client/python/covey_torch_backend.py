@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `import torch` runs of Covey, from PyTorch 2.5 on: torch.distributed learns the backend "covey".
+"""What `import torch` runs of Covey, from PyTorch 2.5 on: it tells torch.distributed of its backend.
 
-It is an entry point of the group torch.backends (entry_points.txt). It stands outside of the package
-covey, so that programs that do not use the backend load nothing of it.
+It is an entry point of the group torch.backends (entry_points.txt). It stands outside of the
+package covey, so that programs that do not use the backend load nothing of it.
 """
 
 import logging

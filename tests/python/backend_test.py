@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How torch.distributed learns the backend "covey" from an installed package, and that this never breaks
+"""How torch.distributed learns the backend "covey" from an installed package, and that this ends no
 `import torch`."""
 
 import os
@@ -26,7 +26,8 @@ print(hasattr(torch.distributed.Backend, "COVEY"))
 _MISSING = """\
 import torch
 try:
-    torch.distributed.init_process_group("covey", rank=0, world_size=1, init_method="file://" + {file!r})
+    torch.distributed.init_process_group("covey", rank=0, world_size=1,
+                                         init_method="file://" + {file!r})
 except ImportError as error:
     print(error)
 """

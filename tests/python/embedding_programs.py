@@ -364,7 +364,7 @@ def mistakes():
 
 
 def loader():
-    """Steps of ElasticLoader, in which members may be without examples; one update for two pushes."""
+    """Steps of ElasticLoader, where members may be without examples; two pushes are an update."""
     with covey.join() as worker, worker.connect() as client:
         table = client.create_sparse_table(_spec("words", covey.adagrad(0.1),
                                                  contract=f"buffered:{worker.size}"))

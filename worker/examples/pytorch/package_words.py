@@ -3,9 +3,10 @@
 
     covey run --servers 2 --groups 1 --workers 2 -- python3 package_words.py
 
-Each word is a 64-bit hash, and the key of a row on the servers: there is no vocabulary. The data are
-the lists of packages that `apt-get update` has fetched; --data synthetic draws words at random instead.
-Compared with a script for one process, the lines with `covey`, `worker` and `client` are new.
+Each word is a 64-bit hash, and the key of a row on the servers: there is no vocabulary. The data
+are the lists of packages that `apt-get update` has fetched; --data synthetic draws words at random
+instead. Compared with a script for one process, the lines with `covey`, `worker` and `client` are
+new.
 """
 
 import argparse
@@ -83,7 +84,8 @@ def main():
     torch.set_num_threads(1)
     examples = list(packages() if arguments.data == "packages" else synthetic())
     if len(examples) < 1000:
-        options.error(f"{len(examples)} packages are listed; run apt-get update, or take --data synthetic")
+        options.error(f"{len(examples)} packages are listed; run apt-get update, or take "
+                      "--data synthetic")
     random.Random(2).shuffle(examples)
     examples = examples[:arguments.examples or None]
     held_out = len(examples) // 10
@@ -95,8 +97,8 @@ def main():
             contract=f"buffered:{worker.size}"))
         model = Classifier(covey.torch.EmbeddingBag(16, table, mode="mean"))
         optimizer = covey.torch.DistributedOptimizer(
-            torch.optim.Adagrad(model.parameters(), lr=0.1), model.named_parameters(), worker=worker,
-            contract="bsp", embeddings=[model.words])
+            torch.optim.Adagrad(model.parameters(), lr=0.1), model.named_parameters(),
+            worker=worker, contract="bsp", embeddings=[model.words])
         loader = covey.torch.ElasticLoader(train, optimizer, batch_size=arguments.batch,
                                            passes=arguments.epochs, collate_fn=collate)
         criterion = torch.nn.BCEWithLogitsLoss()

@@ -70,12 +70,12 @@ class _Lookup(torch.nn.Module):
         return f"{self.embedding_dim}, table={self.table.name!r}{padding}"
 
     def __deepcopy__(self, _: Any) -> Any:
-        raise TypeError(f"{type(self).__name__} over table {self.table.name!r} cannot be copied, its "
-                        "rows live on servers; make another one over the same table")
+        raise TypeError(f"{type(self).__name__} over table {self.table.name!r} cannot be copied, "
+                        "its rows live on servers; make another one over the same table")
 
     def __reduce_ex__(self, _: Any) -> Any:
-        raise TypeError(f"{type(self).__name__} over table {self.table.name!r} cannot be pickled, its "
-                        "rows live on servers; save state_dict()s, and a snapshot of the servers")
+        raise TypeError(f"{type(self).__name__} over table {self.table.name!r} cannot be pickled, "
+                        "its rows live on servers; save state_dict()s, and a snapshot of the servers")
 
     def _look_up(self, keys: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, int | None]:
         """Rows, the row of each key among them, and which one is padding."""

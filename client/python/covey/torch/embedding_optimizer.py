@@ -69,8 +69,8 @@ class EmbeddingOptimizer:
             with torch.enable_grad():
                 loss = closure()
         if self.samples is None:
-            raise ValueError("how many examples are behind these gradients? Pass samples_per_step=, "
-                             "or set `samples` before step()")
+            raise ValueError("how many examples are behind these gradients? Pass "
+                             "samples_per_step=, or set `samples` before step()")
         handles = [(rows, rows.push(self.samples)) for rows in self._tables]
         refused = 0
         for rows, handle in handles:
