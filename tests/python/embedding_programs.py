@@ -398,9 +398,13 @@ def loader():
                 "pushes": int(counts[1]), "version": version}
 
 
+def _sgd(contract):
+    return like_one_process(
+        covey.sgd(0.5), lambda parameters: torch.optim.SGD(parameters, lr=0.5), contract)
+
+
 PROGRAMS = {
-    "sgd": lambda: like_one_process(
-        covey.sgd(0.5), lambda parameters: torch.optim.SGD(parameters, lr=0.5)),
+    "sgd": lambda: _sgd("async"), "ssp": lambda: _sgd("ssp:1"), "groups": lambda: _sgd("buffered"),
     "adagrad": lambda: like_one_process(
         covey.adagrad(0.1), lambda parameters: torch.optim.Adagrad(parameters, lr=0.1)),
     "buffered": lambda: like_one_process(

@@ -39,9 +39,10 @@ class EmbeddingTest(worker_programs.WorkerProgramsTest):
     def test_two_workers_that_are_buffered_together_are_like_one_process(self):
         self.check_like_one_process(2, "buffered")
 
-    def test_each_push_of_a_worker_is_an_update_under_async(self):
-        for result in self.results(2, "sgd"):
-            self.assertEqual(80, result["version"])
+    def test_each_push_of_a_worker_of_one_group_is_an_update_under_other_contracts(self):
+        for name in ("sgd", "ssp", "groups"):
+            for result in self.results(2, name):
+                self.assertEqual(80, result["version"], name)
 
     def test_bags(self):
         result, = self.results(1, "bags")

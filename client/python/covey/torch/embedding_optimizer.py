@@ -85,5 +85,5 @@ class EmbeddingOptimizer:
 
     def flush(self, timeout: float = 60.0) -> None:
         """Returns when what was pushed is part of the rows, also where a contract buffers it."""
-        for client in {rows.table._client for rows in self._tables}:
+        for client in dict.fromkeys(rows.table._client for rows in self._tables):
             client.flush(timeout)
