@@ -99,10 +99,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
     update (OneCycleLR needs cycle_momentum=False), LBFGS, sparse gradients, parameters that are not
     float32 on the CPU, deepcopy and pickle.
 
-    Embeddings: step() pushes the gradients of the modules in `embeddings`, each member its own, before
-    the group's last gradient leaves. So once it returns, the servers have those of all members that
-    took part; with lag=1, those of the step before. max_norm and gradient_norm are of the parameters alone, and a GradScaler is refused,
-    because it does not see rows. Their learning rates are those of their tables.
+    Embeddings: step() pushes the gradients of the modules in `embeddings`, each member its own,
+    before its last gradient of a parameter leaves. So once step() returns, the servers have those
+    of all members that took part; with lag=1, those of the step before. max_norm and gradient_norm
+    are of the parameters alone, and a GradScaler is refused, because it does not see rows. The
+    learning rates of rows are those of their tables.
 
     A parameter without a gradient in a step counts as one with a gradient of zero. Not thread-safe.
     """
