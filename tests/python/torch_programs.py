@@ -504,7 +504,7 @@ def backend():
     dist.all_gather_object(objects, {"rank": rank}, group=dist.new_group(list(range(size))))
     # As new_group() of some members, after which PyTorch lets the others wait for these.
     refused = _refusal(dist.send, own, (rank + 1) % size) + _refusal(
-        process_group._create, None, 0, size - 1, datetime.timedelta(0))
+        process_group.create, None, 0, size - 1, datetime.timedelta(0))
     flag = torch.tensor([rank == 0])
     dist.broadcast(flag, 0)
     at_root = torch.tensor([1.0])
