@@ -129,14 +129,16 @@ class LaunchedTest(cluster.ProcessTest):
             OMPI_COMM_WORLD_SIZE="3", OMPI_COMM_WORLD_LOCAL_RANK=str(rank)))
             for rank in (1, 0)]
         for worker, rank in zip(workers, (1, 0)):
-            self.assertEqual({"rank": rank, "size": 2, "groups": 1, "local_rank": rank, "sum": 3.0},
+            self.assertEqual({"tables": 0, "rank": rank, "size": 2, "groups": 1, "local_rank": rank,
+                              "sum": 3.0},
                              self.outcome(worker))
             self.assertIn("Open MPI has started 3 processes, and the job has 2 workers", str(worker))
 
     def test_the_first_starts_the_servers(self):
         workers = [self.start_program("init", rank, 4) for rank in (3, 2, 1, 0)]
         for worker, rank in zip(workers, (3, 2, 1, 0)):
-            self.assertEqual({"rank": rank, "size": 4, "groups": 2, "local_rank": rank, "sum": 3.0},
+            self.assertEqual({"tables": 0, "rank": rank, "size": 4, "groups": 2, "local_rank": rank,
+                              "sum": 3.0},
                              self.outcome(worker))
         self.assertEqual([], [name for name in os.listdir(self.folder)
                               if name.startswith("covey-init")])
@@ -153,7 +155,8 @@ class LaunchedTest(cluster.ProcessTest):
     def test_one_process_without_a_launcher(self):
         run = self.start("worker", [sys.executable, _PROGRAM, "init-1"],
                          torchrun.environment(self.folder))
-        self.assertEqual({"rank": 0, "size": 1, "groups": 1, "local_rank": 0, "sum": 1.0},
+        self.assertEqual({"tables": 0, "rank": 0, "size": 1, "groups": 1, "local_rank": 0,
+                          "sum": 1.0},
                          self.outcome(run))
         self.assertRegex(str(run), "INFO:covey:scheduler at 127.0.0.1:[0-9]+ and 2 servers")
 

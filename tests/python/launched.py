@@ -23,7 +23,10 @@ total = array.array("f", [worker.group.rank + 1])
 worker.group.all_reduce(total).wait()
 # The worker beside the one that was killed may get as far as this before it is restarted, too.
 if way != "restart" or os.environ["TORCHELASTIC_RESTART_COUNT"] != "0":
-    print(json.dumps({"rank": worker.rank, "size": worker.size, "groups": worker.groups,
-                      "local_rank": worker.local_rank, "sum": total[0]}), flush=True)
+    with worker.connect() as client:  # finds the same job
+        tables = len(client.list_tables())
+    print(json.dumps({"tables": tables, "rank": worker.rank, "size": worker.size,
+                      "groups": worker.groups, "local_rank": worker.local_rank,
+                      "sum": total[0]}), flush=True)
 if way in ("join", "restart"):
     worker.close()
