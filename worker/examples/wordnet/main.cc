@@ -47,7 +47,7 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
   for (size_t i = 0; i < outcome.ranking.size(); ++i) {
     const RankSums& sums = outcome.ranking[i];
     if (sums.questions == 0) continue;
-    relations[std::string(kRelations[i].name)] = {{"questions", sums.questions},
+    relations[std::string(kRelations[i].name)] = {{"questions", static_cast<uint64_t>(sums.questions)},
                                                   {"mrr", sums.mrr()},
                                                   {"hits_1", sums.hits_1()},
                                                   {"hits_10", sums.hits_10()}};
@@ -58,7 +58,7 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
       {"mrr", all.mrr()},
       {"hits_1", all.hits_1()},
       {"hits_10", all.hits_10()},
-      {"questions", all.questions},
+      {"questions", static_cast<uint64_t>(all.questions)},
       {"split", std::string(SplitName(options.split))},
       {"entities", outcome.entities},
       {"training_facts", outcome.training_facts},

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/examples/factorization/options.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "worker/examples/choices.h"
+
+namespace covey::factorization {
+namespace {
+
+using examples::InRange;
+
+template <typename Choice, size_t kCount>
+using Names = std::array<std::pair<Choice, absl::string_view>, kCount>;
+
+constexpr Names<Source, 4> kSources = {{{Source::kDependencies, "dependencies"},
+                                        {Source::kRoles, "roles"},
+                                        {Source::kLibsvm, "libsvm"},
+                                        {Source::kCriteo, "criteo"}}};
+constexpr Names<Model, 2> kModels = {{{Model::kFactorization, "fm"}, {Model::kLinear, "linear"}}};
+constexpr Names<Optimizer, 2> kOptimizers = {
+    {{Optimizer::kAdagrad, "adagrad"}, {Optimizer::kFtrl, "ftrl"}}};
+constexpr Names<HeldOut, 2> kParts = {
+    {{HeldOut::kTest, "test"}, {HeldOut::kValidation, "validation"}}};
+
+template <typename Choice, size_t kCount>
+absl::string_view NameOf(Choice choice, const Names<Choice, kCount>& names) {
+  for (const auto& [value, name] : names) {
+    if (value == choice) return name;
+  }
+  return "";
+}
+
+template <typename Choice, size_t kCount>
+void AddChoice(ConfigFile& options, absl::string_view flag, Choice* field,
+               const Names<Choice, kCount>& names, absl::string_view help) {
+  options.Add(
+      flag,
+      [field, &names](absl::string_view text) {
+        for (const auto& [value, name] : names) {
+          if (text != name) continue;
+          *field = value;
+          return absl::OkStatus();
+        }
+        const std::string choices = absl::StrJoin(
+            names, ", ",
+            [](std::string* out, const auto& entry) { absl::StrAppend(out, entry.second); });
+        return absl::InvalidArgumentError(absl::StrCat("choose one of ", choices));
+      },
+      [field, &names] { return std::string(NameOf(*field, names)); }, help);
+}
+
+}  // namespace
+
+absl::string_view SourceName(Source source) { return NameOf(source, kSources); }
+absl::string_view ModelName(Model model) { return NameOf(model, kModels); }
+
+absl::Status Options::Validate() const {
+  COVEY_RETURN_IF_ERROR(InRange("--factors", factors, 1, 1024));
+  COVEY_RETURN_IF_ERROR(InRange("--passes", passes, 1, 1000));
+  COVEY_RETURN_IF_ERROR(InRange("--batch", batch, 1, 65'536));
+  COVEY_RETURN_IF_ERROR(InRange("--learning-rate", learning_rate, 1e-6, 10));
+  COVEY_RETURN_IF_ERROR(InRange("--l1", l1, 0, 1000));
+  COVEY_RETURN_IF_ERROR(InRange("--l2", l2, 0, 10));
+  const bool has_files = source == Source::kLibsvm || source == Source::kCriteo;
+  if (has_files && (train_file.empty() || test_file.empty())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--data ", SourceName(source),
+                     " needs files; name them with --train-file and --test-file"));
+  }
+  if (!has_files && !(train_file.empty() && test_file.empty())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--data is ", SourceName(source),
+                     ", which reads no files; choose libsvm or criteo, or leave out --train-file "
+                     "and --test-file"));
+  }
+  if (l1 > 0 && optimizer != Optimizer::kFtrl) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--l1 is ", l1, ", and only FTRL has it; add --optimizer ftrl, or leave it 0"));
+  }
+  if (model == Model::kFactorization && optimizer == Optimizer::kFtrl) {
+    return absl::InvalidArgumentError(
+        "--optimizer ftrl begins at zero, from which factors never move; add --model linear");
+  }
+  return absl::OkStatus();
+}
+
+void Options::AddTo(ConfigFile& options) {
+  AddChoice(options, "data", &source, kSources,
+            "dependencies: which Debian package depends on which; roles: which is a program; "
+            "libsvm and criteo: files of these formats");
+  options.Add("index", &index,
+              "file with the index of packages; empty = what `apt-cache dumpavail` prints");
+  options.Add("train-file", &train_file, "samples to train with, plain or compressed by gzip");
+  options.Add("test-file", &test_file, "samples by which the model is measured");
+  AddChoice(options, "evaluate", &evaluate, kParts,
+            "packages by which the model is measured: test, or validation, for tuning");
+  AddChoice(options, "model", &model, kModels,
+            "fm: factorization machine; linear: weights alone (logistic regression)");
+  options.Add("factors", &factors, "numbers of a feature besides its weight");
+  AddChoice(options, "optimizer", &optimizer, kOptimizers,
+            "adagrad, or ftrl, which makes weights zero; for --model linear");
+  options.Add("passes", &passes, "passes over the training samples");
+  options.Add("batch", &batch, "samples of a worker's step");
+  options.Add("learning-rate", &learning_rate, "of Adagrad; the alpha of FTRL");
+  options.Add("l2", &l2,
+              "coefficient of the L2 norm; with adagrad for each occurrence of a feature");
+  options.Add("l1", &l1, "coefficient of the L1 norm; for ftrl");
+  options.Add("untrained", &untrained, "do not train: a control that fails");
+  options.Add("seed", &seed, "seed of first values, of drawn samples and of the order");
+}
+
+}  // namespace covey::factorization

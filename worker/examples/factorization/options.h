@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/runtime/config_file.h"
+#include "worker/examples/factorization/package_samples.h"
+
+namespace covey::factorization {
+
+// Where samples come from.
+enum class Source { kDependencies, kRoles, kLibsvm, kCriteo };
+// A factorization machine, or a linear model, which is one without factors.
+enum class Model { kFactorization, kLinear };
+enum class Optimizer { kAdagrad, kFtrl };
+
+// Command-line options of a run; they must be the same for all workers of a run.
+//
+// The defaults suit Source::kDependencies.
+struct Options {
+  Source source = Source::kDependencies;
+  // The index of packages, from a file instead of `apt-cache dumpavail`.
+  std::string index;
+  // Of kLibsvm and kCriteo, both required.
+  std::string train_file;
+  std::string test_file;
+  // Of the packages, the part by which the model is measured.
+  HeldOut evaluate = HeldOut::kTest;
+  Model model = Model::kFactorization;
+  // Numbers of each feature besides its weight, 1 to 1024.
+  uint64_t factors = 16;
+  Optimizer optimizer = Optimizer::kAdagrad;
+  // Passes over the training samples, 1 to 1000.
+  uint64_t passes = 1;
+  // Samples of a worker's step, 1 to 65,536.
+  uint64_t batch = 512;
+  // 1e-6 to 10. Of FTRL it is alpha.
+  double learning_rate = 0.02;
+  // Adds this times a feature's row to its gradient, each time that it occurs; 0 to 10. With FTRL the
+  // coefficient of the L2 norm.
+  double l2 = 1e-4;
+  // FTRL: coefficient of the L1 norm, which makes weights zero; 0 to 1000.
+  double l1 = 0;
+  // Measures at once: a control that shows what the figures are worth.
+  bool untrained = false;
+  // Seed of first values, of drawn samples and of the order.
+  uint64_t seed = 1;
+
+  uint64_t factors_used() const { return model == Model::kLinear ? 0 : factors; }
+
+  // INVALID_ARGUMENT: names the flag, its value and the range.
+  absl::Status Validate() const;
+  // Makes every field an option of a program; this outlives `options`.
+  void AddTo(ConfigFile& options);
+};
+
+absl::string_view SourceName(Source source);
+absl::string_view ModelName(Model model);
+
+}  // namespace covey::factorization

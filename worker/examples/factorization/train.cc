@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/examples/factorization/train.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "client/parameter_client.h"
+#include "common/base/status_macros.h"
+#include "worker/examples/factorization/data_set.h"
+#include "worker/examples/factorization/factorization_model.h"
+#include "worker/examples/factorization/score_histogram.h"
+#include "worker/examples/rows/row_table.h"
+#include "worker/examples/rows/tally.h"
+
+namespace covey::factorization {
+namespace {
+
+using client::ParameterClient;
+using examples::PassReport;
+using examples::RowTable;
+using examples::SharedPasses;
+using examples::Tally;
+using worker::Worker;
+
+// Of factors. Features that are first met in the test have their first values, so larger ones would
+// blur their scores.
+constexpr float kFactorDeviation = 0.01f;
+// Samples that a worker scores in one step.
+constexpr uint64_t kScoredAtOnce = 2048;
+
+proto::TableSpec WeightsSpec(const Options& options) {
+  proto::TableSpec spec = examples::RowsSpec("factorization/weights", 1);
+  proto::Optimizer& optimizer = *spec.mutable_optimizer();
+  spec.mutable_learning_rate()->set_base(options.learning_rate);
+  if (options.optimizer == Optimizer::kFtrl) {
+    optimizer.set_kind(proto::Optimizer::FTRL);
+    optimizer.set_l1(options.l1);
+    optimizer.set_l2(options.l2);
+  } else {
+    optimizer.set_kind(proto::Optimizer::ADAGRAD);
+  }
+  return spec;
+}
+
+proto::TableSpec FactorsSpec(const Options& options) {
+  proto::TableSpec spec =
+      examples::RowsSpec("factorization/factors", static_cast<uint32_t>(options.factors));
+  spec.mutable_initializer()->set_kind(proto::Initializer::NORMAL);
+  spec.mutable_initializer()->set_b(kFactorDeviation);
+  spec.mutable_initializer()->set_seed(options.seed);
+  spec.mutable_optimizer()->set_kind(proto::Optimizer::ADAGRAD);
+  spec.mutable_learning_rate()->set_base(options.learning_rate);
+  return spec;
+}
+
+// The run of one worker, from start to end.
+class Run {
+ public:
+  Run(const Options& options, DataSet set)
+      : options_(options), set_(std::move(set)), model_(options.factors_used()) {}
+
+  absl::Status Open(Worker& worker, ParameterClient& client,
+                    const SharedPasses::Surroundings& surroundings) {
+    COVEY_ASSIGN_OR_RETURN(weights_, RowTable::Open(client, WeightsSpec(options_)));
+    if (options_.factors_used() > 0) {
+      COVEY_ASSIGN_OR_RETURN(factors_, RowTable::Open(client, FactorsSpec(options_)));
+    }
+    COVEY_ASSIGN_OR_RETURN(
+        Tally tally,
+        Tally::Open(client, examples::TallySpec("factorization/scores", ScoreHistogram::kSums)));
+    tally_ = std::make_unique<Tally>(std::move(tally));
+    COVEY_ASSIGN_OR_RETURN(passes_,
+                           SharedPasses::Open(worker, client, "factorization", surroundings));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Outcome> TrainAndMeasure(const std::function<void(absl::string_view)>& print) {
+    Outcome outcome;
+    outcome.training_samples = set_.training.size();
+    outcome.test_samples = set_.test.size();
+    if (!options_.untrained) {
+      COVEY_RETURN_IF_ERROR(passes_->Train(
+          {.name = "factorization/training",
+           .examples = set_.training.size(),
+           .batch = options_.batch,
+           .passes = options_.passes,
+           .seed = options_.seed},
+          [this](std::span<const uint32_t> numbers) { return TrainBatch(numbers); },
+          [&](const PassReport& report) {
+            print(DescribePass(report, options_.passes, "samples"));
+            outcome.trained += report.examples;
+            outcome.duration += report.duration;
+            outcome.loss = report.loss;
+          }));
+    }
+    COVEY_RETURN_IF_ERROR(passes_->Visit(
+        {.name = "factorization/test", .examples = set_.test.size(), .batch = kScoredAtOnce},
+        [this](std::span<const uint32_t> numbers) { return ScoreBatch(numbers); }));
+    COVEY_ASSIGN_OR_RETURN(std::vector<double> sums, tally_->Read());
+    const ScoreHistogram scores(std::move(sums));
+    outcome.auc = scores.Auc();
+    outcome.log_loss = scores.LogLossMean();
+    COVEY_RETURN_IF_ERROR(CountWeights(outcome));
+    return outcome;
+  }
+
+ private:
+  // Gets the rows of all features of these samples, which FeaturesAt divides.
+  absl::Status Pull(const Samples& samples, std::span<const uint32_t> numbers) {
+    keys_.clear();
+    for (const uint32_t number : numbers) {
+      const std::span<const uint64_t> keys = samples.features(number).keys;
+      keys_.insert(keys_.end(), keys.begin(), keys.end());
+    }
+    COVEY_RETURN_IF_ERROR(weights_->StartPull(keys_));
+    if (factors_ != nullptr) COVEY_RETURN_IF_ERROR(factors_->StartPull(keys_));
+    COVEY_RETURN_IF_ERROR(weights_->WaitForRows());
+    return factors_ != nullptr ? factors_->WaitForRows() : absl::OkStatus();
+  }
+
+  // Of the sample whose first feature is the batch's feature `begin`.
+  FeatureRows FeaturesAt(const Samples& samples, uint32_t number, size_t begin) const {
+    const std::span<const float> values = samples.features(number).values;
+    const size_t width = options_.factors_used();
+    FeatureRows rows{
+        .values = values, .weights = weights_->rows().subspan(begin, values.size()), .factors = {}};
+    if (width > 0) rows.factors = factors_->rows().subspan(begin * width, values.size() * width);
+    return rows;
+  }
+
+  absl::StatusOr<double> TrainBatch(std::span<const uint32_t> numbers) {
+    if (numbers.empty()) {
+      COVEY_RETURN_IF_ERROR(weights_->Finish());
+      if (factors_ != nullptr) COVEY_RETURN_IF_ERROR(factors_->Finish());
+      return 0;
+    }
+    COVEY_RETURN_IF_ERROR(Pull(set_.training, numbers));
+    const bool is_ftrl = options_.optimizer == Optimizer::kFtrl;
+    const auto l2 = is_ftrl ? 0.0f : static_cast<float>(options_.l2);
+    const size_t width = options_.factors_used();
+    double loss = 0;
+    size_t begin = 0;
+    for (const uint32_t number : numbers) {
+      const FeatureRows rows = FeaturesAt(set_.training, number, begin);
+      const size_t count = rows.values.size();
+      FeatureGradients gradients{.weights = weights_->gradients().subspan(begin, count),
+                                 .factors = {}};
+      if (width > 0) {
+        gradients.factors = factors_->gradients().subspan(begin * width, count * width);
+      }
+      const float label = set_.training.label(number);
+      const float score = model_.Score(rows);
+      loss += LogLoss(score, label);
+      model_.Gradients(rows, LogLossSlope(score, label), l2, gradients);
+      begin += count;
+    }
+    // The coefficients of FTRL are about sums of gradients, not means.
+    COVEY_RETURN_IF_ERROR(weights_->Push(is_ftrl ? 1 : numbers.size()));
+    if (factors_ != nullptr) COVEY_RETURN_IF_ERROR(factors_->Push(numbers.size()));
+    return loss / static_cast<double>(numbers.size());
+  }
+
+  absl::Status ScoreBatch(std::span<const uint32_t> numbers) {
+    if (numbers.empty()) return absl::OkStatus();
+    COVEY_RETURN_IF_ERROR(Pull(set_.test, numbers));
+    ScoreHistogram scores;
+    size_t begin = 0;
+    for (const uint32_t number : numbers) {
+      const FeatureRows rows = FeaturesAt(set_.test, number, begin);
+      scores.Add(model_.Score(rows), set_.test.label(number));
+      begin += rows.values.size();
+    }
+    return tally_->Add(scores.sums());
+  }
+
+  absl::Status CountWeights(Outcome& outcome) {
+    std::vector<uint64_t> keys(set_.training.keys().begin(), set_.training.keys().end());
+    std::sort(keys.begin(), keys.end());
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    std::vector<float> weights(keys.size());
+    COVEY_RETURN_IF_ERROR(weights_->Read(keys, weights));
+    outcome.features = keys.size();
+    outcome.zero_weights = static_cast<size_t>(std::count(weights.begin(), weights.end(), 0.0f));
+    return absl::OkStatus();
+  }
+
+  const Options& options_;
+  const DataSet set_;
+  FactorizationModel model_;
+  std::unique_ptr<RowTable> weights_;
+  std::unique_ptr<RowTable> factors_;  // null: a linear model
+  std::unique_ptr<Tally> tally_;
+  std::unique_ptr<SharedPasses> passes_;
+  std::vector<uint64_t> keys_;
+};
+
+}  // namespace
+
+absl::StatusOr<Outcome> Train(Worker& worker, const worker::WorkerConfig& config,
+                              const Options& options,
+                              const SharedPasses::Surroundings& surroundings,
+                              const std::function<void(absl::string_view)>& print) {
+  COVEY_ASSIGN_OR_RETURN(DataSet set, ReadData(options));
+  // Rows are pulled and pushed by a client beside the worker.
+  client::ClientConfig cluster = config.cluster;
+  cluster.rank = -1;
+  COVEY_ASSIGN_OR_RETURN(const auto client, ParameterClient::Connect(cluster));
+  Run run(options, std::move(set));
+  COVEY_RETURN_IF_ERROR(run.Open(worker, *client, surroundings));
+  return run.TrainAndMeasure(print);
+}
+
+}  // namespace covey::factorization
