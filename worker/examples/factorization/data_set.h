@@ -7,8 +7,8 @@
 
 namespace covey::factorization {
 
-// Reads the samples that options name. Errors: those of ReadPackages, ReadLibsvm and ReadCriteo, and
-// of the samples made from packages; they say how the data is got.
+// Reads the samples that options name. Errors: those of ReadPackages, ReadLibsvm and ReadCriteo,
+// and of the samples made from packages; they say how the data is got.
 absl::StatusOr<DataSet> ReadData(const Options& options);
 
 }  // namespace covey::factorization

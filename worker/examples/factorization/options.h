@@ -38,8 +38,8 @@ struct Options {
   uint64_t batch = 512;
   // 1e-6 to 10. Of FTRL it is alpha.
   double learning_rate = 0.02;
-  // Adds this times a feature's row to its gradient, each time that it occurs; 0 to 10. With FTRL the
-  // coefficient of the L2 norm.
+  // Adds this times a feature's row to its gradient, each time that it occurs; 0 to 10. With FTRL
+  // the coefficient of the L2 norm.
   double l2 = 1e-4;
   // FTRL: coefficient of the L1 norm, which makes weights zero; 0 to 1000.
   double l1 = 0;

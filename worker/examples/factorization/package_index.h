@@ -21,8 +21,8 @@ struct Package {
   std::vector<std::string> tags;  // "role::program"
 };
 
-// Reads what `apt-cache dumpavail` prints, or a file Packages of an archive: fields in paragraphs. Of
-// several packages with one name the first counts. DATA_LOSS: a line is no field, or a paragraph
+// Reads what `apt-cache dumpavail` prints, or a file Packages of an archive: fields in paragraphs.
+// Of several packages with one name the first counts. DATA_LOSS: a line is no field, or a paragraph
 // does not name its package; names the line. Other errors as LineReader.
 absl::StatusOr<std::vector<Package>> ReadPackages(examples::LineReader& lines);
 

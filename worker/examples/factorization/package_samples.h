@@ -14,11 +14,10 @@ namespace covey::factorization {
 // another tenth for validation: all packages of a source are on one side.
 enum class HeldOut { kValidation, kTest };
 
-// Which package depends on which: for each dependency on a package of another source two samples with
-// targets that it does not depend on, drawn from all dependencies, so that it says little how popular
-// a target is. Features of
-// both sides: words of the description, parts of the name, section, maintainer, source; and the
-// target itself. INVALID_ARGUMENT: there are none.
+// Which package depends on which: for each dependency on a package of another source two samples
+// with targets that it does not depend on, drawn from all dependencies, so that it says little how
+// popular a target is. Features of both sides: words of the description, parts of the name,
+// section, maintainer, source; and the target itself. INVALID_ARGUMENT: there are none.
 absl::StatusOr<DataSet> DependencySamples(std::span<const Package> packages, HeldOut test,
                                           uint64_t seed);
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -69,7 +71,8 @@ TEST(LibsvmReaderTest, RefusesMalformedLines) {
 }
 
 TEST(LibsvmReaderTest, SaysThatNothingIsThere) {
-  EXPECT_EQ(ReadLibsvm("/nowhere/file").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadLibsvm(::testing::TempDir() + "/none").status().code(),
+            absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(ReadLibsvm(Write("\n# none\n")).status().message()),
               HasSubstr("it has no sample"));
 }
@@ -132,7 +135,8 @@ TEST(CriteoReaderTest, RefusesMalformedLines) {
 }
 
 TEST(CriteoReaderTest, SaysThatNothingIsThere) {
-  EXPECT_EQ(ReadCriteo("/nowhere/file").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadCriteo(::testing::TempDir() + "/none").status().code(),
+            absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(ReadCriteo(Write("")).status().message()), HasSubstr("it has no line"));
 }
 

@@ -23,8 +23,8 @@ class ScoreHistogram {
 
   std::span<const double> sums() const { return sums_; }
 
-  // The probability that a sample of label 1 has a higher score than one of label 0, where scores of
-  // one bin are equal, which counts half. 0.5 when a label is missing.
+  // The probability that a sample of label 1 has a higher score than one of label 0, where scores
+  // of one bin are equal, which counts half. 0.5 when a label is missing.
   double Auc() const;
   double LogLossMean() const;
   double samples() const;

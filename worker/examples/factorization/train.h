@@ -32,10 +32,10 @@ struct Outcome {
   double log_loss = 0;
 };
 
-// Trains and measures as one worker of a run in which every worker calls this with the same options.
-// Weights and factors of features live in two sparse tables. Blocks until the last sample has been
-// scored; all workers have the same result. `print` gets a line for each pass. Errors: those of
-// worker/hybrid_step.h and client/parameter_client.h, and of reading the data.
+// Trains and measures as one worker of a run in which every worker calls this with the same
+// options. Weights and factors of features live in two sparse tables. Blocks until the last sample
+// has been scored; all workers have the same result. `print` gets a line for each pass. Errors:
+// those of worker/hybrid_step.h and client/parameter_client.h, and of reading the data.
 absl::StatusOr<Outcome> Train(worker::Worker& worker, const worker::WorkerConfig& config,
                               const Options& options,
                               const examples::SharedPasses::Surroundings& surroundings,

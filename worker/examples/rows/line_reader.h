@@ -13,8 +13,8 @@
 
 namespace covey::examples {
 
-// Reads the lines of a text file, plain or compressed by gzip, or of what a command prints. Confined
-// to one thread.
+// Reads the lines of a text file, plain or compressed by gzip, or of what a command prints.
+// Confined to one thread.
 class LineReader {
  public:
   ~LineReader();
@@ -29,8 +29,8 @@ class LineReader {
   // Runs a command of the shell. UNAVAILABLE: it cannot be started.
   static absl::StatusOr<LineReader> OpenCommand(const std::string& command);
 
-  // The next line, without its end; absent after the last one. Valid until the next call. DATA_LOSS:
-  // the file is damaged or not readable, a line is too long, or the command has failed.
+  // The next line, without its end; absent after the last one. Valid until the next call.
+  // DATA_LOSS: the file is damaged or not readable, a line is too long, or the command has failed.
   absl::StatusOr<std::optional<absl::string_view>> Next();
 
   // The newest line's, from 1.

@@ -42,8 +42,8 @@ class RowTable {
   // Keys in any order; they may repeat. Ends the batch before.
   absl::Status StartPull(std::span<const uint64_t> keys);
   absl::Status WaitForRows();
-  // Of the batch, `width` elements for each key; gradients hold what they held before, and are those
-  // of the sum over all examples.
+  // Of the batch, `width` elements for each key; gradients hold what they held before, and are
+  // those of the sum over all examples.
   std::span<const float> rows() const { return rows_; }
   std::span<float> gradients() { return gradients_; }
   // Starts the push, after the one before has arrived. Precondition: WaitForRows was OK.

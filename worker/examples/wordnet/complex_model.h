@@ -8,14 +8,15 @@
 
 namespace covey::wordnet {
 
-// ComplEx (Trouillon et al. 2016): entities and relations are vectors of complex numbers, and a fact
-// scores Re(sum of head * relation * conjugate(tail)). A row has the real parts of a vector, and
-// then its imaginary parts.
+// ComplEx (Trouillon et al. 2016): entities and relations are vectors of complex numbers, and a
+// fact scores Re(sum of head * relation * conjugate(tail)). A row has the real parts of a vector,
+// and then its imaginary parts.
 //
 // Each relation has a second row for its inverse (Lacroix et al. 2018), so all questions are for a
 // tail.
 
-// The row of a relation for questions (head, relation, ?), or of its inverse for (tail, relation, ?).
+// The row of a relation for questions (head, relation, ?), or of its inverse for (tail, relation,
+// ?).
 constexpr uint64_t RelationRow(uint32_t relation, bool is_inverse) {
   return 2 * uint64_t{relation} + (is_inverse ? 1 : 0);
 }

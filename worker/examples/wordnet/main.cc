@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Learns WordNet's knowledge graph as one worker of a cluster, in rows of sparse tables; `covey run`
-// starts any number of workers:
+// Learns WordNet's knowledge graph as one worker of a cluster, in rows of sparse tables; `covey
+// run` starts any number of workers:
 //   covey run --servers 2 --groups 4 -- wordnet
 
 #include <iostream>
@@ -47,10 +47,11 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
   for (size_t i = 0; i < outcome.ranking.size(); ++i) {
     const RankSums& sums = outcome.ranking[i];
     if (sums.questions == 0) continue;
-    relations[std::string(kRelations[i].name)] = {{"questions", static_cast<uint64_t>(sums.questions)},
-                                                  {"mrr", sums.mrr()},
-                                                  {"hits_1", sums.hits_1()},
-                                                  {"hits_10", sums.hits_10()}};
+    relations[std::string(kRelations[i].name)] = {
+        {"questions", static_cast<uint64_t>(sums.questions)},
+        {"mrr", sums.mrr()},
+        {"hits_1", sums.hits_1()},
+        {"hits_10", sums.hits_10()}};
   }
   const RankSums all = SumOf(outcome.ranking);
   const double seconds = absl::ToDoubleSeconds(outcome.duration);

@@ -30,8 +30,8 @@ struct Options {
   double learning_rate = 0.1;
   // Coefficient of the regularizer N3, 0 to 10.
   double n3 = 0.05;
-  // Entities begin as N(0, 0.1), relations as N(relation_mean, 0.5). At a mean of 1 a relation begins
-  // near the identity, which ranks first what is alike, and stays there.
+  // Entities begin as N(0, 0.1), relations as N(relation_mean, 0.5). At a mean of 1 a relation
+  // begins near the identity, which ranks first what is alike, and stays there.
   double relation_mean = 0;
   // Asks at once: a control that shows what the figures are worth.
   bool untrained = false;

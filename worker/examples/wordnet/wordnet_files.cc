@@ -68,8 +68,8 @@ std::optional<size_t> NumberOf(absl::string_view text, int base) {
   return value;
 }
 
-// A line of a data file: "OFFSET FILE TYPE WORDS {WORD ID} POINTERS {SYMBOL OFFSET TYPE PLACE} ... |
-// GLOSS". Returns the problem; empty = it has been added.
+// A line of a data file: "OFFSET FILE TYPE WORDS {WORD ID} POINTERS {SYMBOL OFFSET TYPE PLACE} ...
+// | GLOSS". Returns the problem; empty = it has been added.
 std::string AddLine(absl::string_view line, WordNet& net) {
   const std::vector<absl::string_view> fields =
       absl::StrSplit(line.substr(0, line.find('|')), ' ', absl::SkipEmpty());

@@ -50,8 +50,8 @@ struct Fact {
   auto operator<=>(const Fact&) const = default;
 };
 
-// A synset's number: its part of speech (noun 1, verb 2, adjective 3, adverb 4) << 32 | its offset in
-// the data file.
+// A synset's number: its part of speech (noun 1, verb 2, adjective 3, adverb 4) << 32 | its offset
+// in the data file.
 using SynsetKey = uint64_t;
 
 // The content of WordNet's four data files, in Debian's package wordnet-base.
