@@ -339,9 +339,13 @@ def mistakes():
         synchronous = embedding(_WIDTH, client.create_sparse_table(_spec("bsp", contract="bsp")))
         optimizer = covey.torch.EmbeddingOptimizer([synchronous], samples_per_step=4)
         said["bsp"] = _refusal(push, synchronous)
-        full = embedding(_WIDTH, client.create_sparse_table(_spec("full", rows_max=1)))
-        optimizer = covey.torch.EmbeddingOptimizer([full], samples_per_step=4)
         keys = torch.arange(100)
+        refusing = embedding(_WIDTH, client.create_sparse_table(_spec("refusing", rows_max=1)))
+        optimizer = covey.torch.EmbeddingOptimizer([refusing], samples_per_step=4)
+        said["full"] = _refusal(push, refusing)
+        full = embedding(_WIDTH, client.create_sparse_table(
+            _spec("full", rows_max=1, when_full="skip")))
+        optimizer = covey.torch.EmbeddingOptimizer([full], samples_per_step=4)
         push(full)
         said["rows refused"] = optimizer.rows_refused
         model = torch.nn.Linear(_WIDTH, 1)

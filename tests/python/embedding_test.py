@@ -82,8 +82,8 @@ class EmbeddingTest(worker_programs.WorkerProgramsTest):
                             ("pickle", "cannot be pickled"), ("samples", "samples_per_step="),
                             ("infinite", "InvalidArgument"), ("after it", "accepted"),
                             ("bsp", "takes pushes of groups only"), ("scaler", "GradScaler"),
-                            ("dropped", "NotFound"), ("deadline", "DeadlineExceeded"),
-                            ("after the deadline", "accepted")):
+                            ("full", "FailedPrecondition"), ("dropped", "NotFound"),
+                            ("deadline", "DeadlineExceeded"), ("after the deadline", "accepted")):
             self.assertIn(text, said[about], about)
         self.assertGreater(said["rows refused"], 90)
 

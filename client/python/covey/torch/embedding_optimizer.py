@@ -30,8 +30,8 @@ class EmbeddingOptimizer:
 
     Attributes:
         samples: examples behind the next step's gradients.
-        rows_refused: rows that the last step's updates did not make, because a table is full
-            (SparseTableSpec.rows_max).
+        rows_refused: rows that the last step's updates did not make, because a table with
+            when_full="skip" is full (SparseTableSpec.rows_max).
     """
 
     def __init__(self, embeddings: Iterable[torch.nn.Module], *,
@@ -61,8 +61,9 @@ class EmbeddingOptimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Pushes the gradients; returns when the servers have them. With 0 samples it pushes none.
 
-        InvalidArgument: a gradient is not finite, or the table's contract is "bsp". Gradients are
-        dropped in any case.
+        InvalidArgument: a gradient is not finite, or the table's contract is "bsp".
+        FailedPrecondition: a table with when_full="refuse" is full; all rows that it has are
+        updated. Gradients are dropped in any case.
         """
         loss = None
         if closure is not None:
