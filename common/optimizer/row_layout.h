@@ -7,8 +7,8 @@
 
 namespace covey {
 
-// Elements of a row of a sparse table: of its values, and of each slot of its optimizer (0: there is
-// none).
+// Elements of a row of a sparse table: of its values, and of each slot of its optimizer (0: there
+// is none).
 struct RowLayout {
   size_t width = 0;
   std::array<size_t, 2> slot_widths = {};
