@@ -54,13 +54,14 @@ INSTANTIATE_TEST_SUITE_P(EachSplit, GraphTest, ::testing::Values(Split::kFacts, 
 
 TEST_P(GraphTest, DividesTheFactsAmongEntities) {
   const Graph graph =
-      *MakeGraph(Ring(60), {.split = GetParam(), .neighbors_min = 3, .held_out = 20, .seed = 5});
+      *MakeGraph(Ring(60), {.split = GetParam(), .neighbors_min = 3, .held_out = 80, .seed = 5});
   EXPECT_EQ(graph.entities.size(), 60u);  // not the one on the stalk
-  EXPECT_EQ(graph.test.size(), 20u);
-  EXPECT_EQ(graph.validation.size(), 20u);
+  EXPECT_EQ(graph.test.size(), 80u);
+  EXPECT_EQ(graph.validation.size(), 80u);
   EXPECT_EQ(graph.facts(), 240u);
   const Facts all = Sorted({&graph.training, &graph.validation, &graph.test});
   EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end());
+  // Two thirds are held out, and yet each entity keeps one.
   std::set<uint32_t> trained;
   for (const auto& fact : graph.training) trained.insert({fact.head, fact.tail});
   EXPECT_EQ(trained.size(), 60u);
