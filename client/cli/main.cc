@@ -5,6 +5,7 @@
 #include "client/cli/bench/bench_command.h"
 #include "client/cli/chaos/chaos_command.h"
 #include "client/cli/command_line.h"
+#include "client/cli/lookup/lookup_command.h"
 #include "client/cli/model/export_command.h"
 #include "client/cli/replay/replay_command.h"
 #include "client/cli/run/run_command.h"
@@ -24,6 +25,7 @@ constexpr Command kCommands[] = {
      ChaosCommand},
     {"drain", "drains a server or worker: it leaves without losing anything", DrainCommand},
     {"export", "writes the model of a running cluster to a safetensors file", ExportCommand},
+    {"lookup", "shows rows of a sparse table", LookupCommand},
     {"replay", "applies a recording again, and says whether it is equal, bit for bit",
      ReplayCommand},
     {"run", "runs a program on a whole cluster on this machine", RunCommand},
