@@ -348,7 +348,7 @@ TEST(LifeCycleTest, ACopyGoesOnAlike) {
     config.width = 3;
     config.evicts = true;
     config.evict_by = by;
-    config.admission = {.after = 2, .probability = 0.7};
+    config.admission = {.after = 3, .probability = 0.7};
     config.optimizer = {.kind = OptimizerKind::kAdagrad};
     const auto shard = Open(config);
     std::shared_ptr<SparseShard> copy;
