@@ -25,8 +25,8 @@ class RowNumbers {
   // Precondition: it is in use.
   void GiveBack(uint32_t number) { free_.push_back(number); }
 
-  uint32_t made() const { return made_; }  // 1 .. made() are in use or free
-  const std::vector<uint32_t>& free() const { return free_; }
+  uint32_t made() const { return made_; }  // 1 .. made() are in use or unused
+  const std::vector<uint32_t>& unused() const { return free_; }
   size_t in_use() const { return made_ - free_.size(); }
   size_t bytes() const { return free_.capacity() * sizeof(uint32_t); }
 

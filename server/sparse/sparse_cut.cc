@@ -13,7 +13,7 @@ SparseCut::Part::Part(const RowLayout& row_layout, const RowNumbers& numbers)
       size(numbers.in_use()),
       made(numbers.made()),
       settled(size_t{numbers.made()} + 1) {
-  for (const uint32_t free : numbers.free()) settled[free] = true;
+  for (const uint32_t unused : numbers.unused()) settled[unused] = true;
 }
 
 SparseCut::SparseCut(std::shared_ptr<SparseShard> shard)
