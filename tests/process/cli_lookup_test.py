@@ -3,6 +3,7 @@
 
 import json
 import os
+import subprocess
 
 from tests import report
 from tests.process import cluster, program
@@ -60,6 +61,11 @@ class LookupTest(cluster.ProcessTest):
         path = self.file("keys", "3 # the first\n\n4\n")
         rows = self.rows("factorization/weights", _LARGE, "--keys-file", path)
         self.assertEqual([str(_LARGE), "3", "4"], [key for key, _ in rows])
+        run = subprocess.run(
+            [cluster.COVEY, "lookup", "--scheduler", self.cluster.address, "--job", cluster.JOB, "-o", "json",
+             "--keys-file", "-", "factorization/weights"],
+            input="4 0x3\n", capture_output=True, text=True, timeout=program.PATIENCE_SECONDS, check=True)
+        self.assertEqual(["4", "3"], [row["key"] for row in json.loads(run.stdout)["rows"]])
 
     def test_shows_a_table_to_people(self):
         run = self.lookup("factorization/weights", 3)
