@@ -76,6 +76,13 @@ class SparseJobsTest(cluster.ProcessTest):
             weights[norm] = result["zero_weights"]
         self.assertEqual({0: 0, 1000: 11}, weights)
 
+    def test_features_that_come_too_seldom_have_no_row(self):
+        weights = {}
+        for updates in (5, 65535):
+            result = self.train_on_files("--model", "linear", "--admit-after", updates)
+            weights[updates] = result["zero_weights"]
+        self.assertEqual({5: 0, 65535: 11}, weights)
+
     def test_a_mistake_in_a_file_is_named(self):
         path = self.write_samples("bad", 3)
         with open(path, "a", encoding="ascii") as file:

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
 #include "worker/examples/choices.h"
 
 namespace covey::factorization {
@@ -64,6 +65,7 @@ absl::Status Options::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--passes", passes, 1, 1000));
   COVEY_RETURN_IF_ERROR(InRange("--batch", batch, 1, 65'536));
   COVEY_RETURN_IF_ERROR(InRange("--learning-rate", learning_rate, 1e-6, 10));
+  COVEY_RETURN_IF_ERROR(InRange("--admit-after", admit_after, 1, kAdmitAfterMax));
   COVEY_RETURN_IF_ERROR(InRange("--l1", l1, 0, 1000));
   COVEY_RETURN_IF_ERROR(InRange("--l2", l2, 0, 10));
   const bool has_files = source == Source::kLibsvm || source == Source::kCriteo;
@@ -107,6 +109,8 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("passes", &passes, "passes over the training samples");
   options.Add("batch", &batch, "samples of a worker's step");
   options.Add("learning-rate", &learning_rate, "of Adagrad; the alpha of FTRL");
+  options.Add("admit-after", &admit_after,
+              "updates that hold a feature until it has a row; keeps rare ones out");
   options.Add("l2", &l2,
               "coefficient of the L2 norm; with adagrad for each occurrence of a feature");
   options.Add("l1", &l1, "coefficient of the L1 norm; for ftrl");

@@ -38,6 +38,8 @@ struct Options {
   uint64_t batch = 512;
   // 1e-6 to 10. Of FTRL it is alpha.
   double learning_rate = 0.02;
+  // A feature has a row from the update on that holds it for this time, 1 to 65,535.
+  uint64_t admit_after = 1;
   // Adds this times a feature's row to its gradient, each time that it occurs; 0 to 10. With FTRL
   // the coefficient of the L2 norm.
   double l2 = 1e-4;

@@ -38,7 +38,8 @@ TEST(OptionsTest, ReadsEveryFlag) {
   const absl::Status status =
       Load({"--data=criteo", "--train-file=a", "--test-file=b", "--evaluate=validation",
             "--model=linear", "--factors=8", "--optimizer=ftrl", "--passes=3", "--batch=32",
-            "--learning-rate=0.1", "--l1=1", "--l2=0.5", "--untrained", "--seed=9", "--index=c"},
+            "--learning-rate=0.1", "--l1=1", "--l2=0.5", "--untrained", "--seed=9", "--index=c",
+            "--admit-after=5"},
            options);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(options.source, Source::kCriteo);
@@ -56,6 +57,7 @@ TEST(OptionsTest, ReadsEveryFlag) {
   EXPECT_TRUE(options.untrained);
   EXPECT_EQ(options.seed, 9u);
   EXPECT_EQ(options.index, "c");
+  EXPECT_EQ(options.admit_after, 5u);
 }
 
 TEST(OptionsTest, RefusesWhatDoesNotFit) {
@@ -67,6 +69,7 @@ TEST(OptionsTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(ErrorOf({"--optimizer=ftrl"}), HasSubstr("add --model linear"));
   EXPECT_THAT(ErrorOf({"--factors=0"}), HasSubstr("--factors is 0; choose 1 to 1024"));
   EXPECT_THAT(ErrorOf({"--passes=0"}), HasSubstr("--passes is 0"));
+  EXPECT_THAT(ErrorOf({"--admit-after=0"}), HasSubstr("--admit-after is 0"));
   EXPECT_THAT(ErrorOf({"--batch=0"}), HasSubstr("--batch is 0"));
   EXPECT_THAT(ErrorOf({"--learning-rate=0"}), HasSubstr("--learning-rate is 0"));
   EXPECT_THAT(ErrorOf({"--l2=-1"}), HasSubstr("--l2 is -1"));

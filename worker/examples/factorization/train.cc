@@ -33,10 +33,17 @@ constexpr float kFactorDeviation = 0.01f;
 // Samples that a worker scores in one step.
 constexpr uint64_t kScoredAtOnce = 2048;
 
-proto::TableSpec WeightsSpec(const Options& options) {
-  proto::TableSpec spec = examples::RowsSpec("factorization/weights", 1);
-  proto::Optimizer& optimizer = *spec.mutable_optimizer();
+// What the tables of weights and of factors have in common.
+proto::TableSpec FeaturesSpec(const Options& options, absl::string_view name, uint64_t width) {
+  proto::TableSpec spec = examples::RowsSpec(name, static_cast<uint32_t>(width));
   spec.mutable_learning_rate()->set_base(options.learning_rate);
+  spec.mutable_sparse()->set_admit_after(static_cast<uint32_t>(options.admit_after));
+  return spec;
+}
+
+proto::TableSpec WeightsSpec(const Options& options) {
+  proto::TableSpec spec = FeaturesSpec(options, "factorization/weights", 1);
+  proto::Optimizer& optimizer = *spec.mutable_optimizer();
   if (options.optimizer == Optimizer::kFtrl) {
     optimizer.set_kind(proto::Optimizer::FTRL);
     optimizer.set_l1(options.l1);
@@ -48,13 +55,11 @@ proto::TableSpec WeightsSpec(const Options& options) {
 }
 
 proto::TableSpec FactorsSpec(const Options& options) {
-  proto::TableSpec spec =
-      examples::RowsSpec("factorization/factors", static_cast<uint32_t>(options.factors));
+  proto::TableSpec spec = FeaturesSpec(options, "factorization/factors", options.factors);
   spec.mutable_initializer()->set_kind(proto::Initializer::NORMAL);
   spec.mutable_initializer()->set_b(kFactorDeviation);
   spec.mutable_initializer()->set_seed(options.seed);
   spec.mutable_optimizer()->set_kind(proto::Optimizer::ADAGRAD);
-  spec.mutable_learning_rate()->set_base(options.learning_rate);
   return spec;
 }
 
