@@ -119,7 +119,8 @@ absl::StatusOr<PieceHeader> DecodePieceHeader(Bytes block) {
       CheckBlock(block, MagicOf(kPieceMagic, kPieceMagicBytes), "header of a piece"));
   const uint32_t kind = ReadFixed<uint32_t>(block, 4);
   const uint64_t bytes = ReadFixed<uint64_t>(block, 48);
-  if (kind < proto::ReplicaPiece::VALUES || kind > proto::ReplicaPiece::UPDATES) {
+  if (kind == proto::ReplicaPiece::KIND_UNSPECIFIED ||
+      !proto::ReplicaPiece::Kind_IsValid(static_cast<int>(kind))) {
     return absl::DataLossError(absl::StrCat("the piece has the unknown kind ", kind));
   }
   if (bytes > kFrameBytesMax) {

@@ -75,9 +75,21 @@ TEST(PartFormatTest, ASizeThatCannotBeIsRefused) {
   EXPECT_EQ(absl::StatusCode::kDataLoss,
             DecodePieceHeader(EncodePieceHeader(header)).status().code());
   header = PieceOf(PayloadOf(1));
-  header.kind = static_cast<proto::ReplicaPiece::Kind>(5);
-  EXPECT_EQ(absl::StatusCode::kDataLoss,
-            DecodePieceHeader(EncodePieceHeader(header)).status().code());
+  for (const int unknown : {0, proto::ReplicaPiece::Kind_ARRAYSIZE}) {
+    header.kind = static_cast<proto::ReplicaPiece::Kind>(unknown);
+    EXPECT_EQ(absl::StatusCode::kDataLoss,
+              DecodePieceHeader(EncodePieceHeader(header)).status().code());
+  }
+}
+
+TEST(PartFormatTest, PiecesOfEachKindAreRead) {
+  PieceHeader header = PieceOf(PayloadOf(1));
+  for (int kind = 1; kind < proto::ReplicaPiece::Kind_ARRAYSIZE; ++kind) {
+    header.kind = static_cast<proto::ReplicaPiece::Kind>(kind);
+    const absl::StatusOr<PieceHeader> read = DecodePieceHeader(EncodePieceHeader(header));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->kind, header.kind);
+  }
 }
 
 }  // namespace
