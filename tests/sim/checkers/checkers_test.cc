@@ -10,6 +10,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "common/cluster/limits.h"
 #include "tests/sim/checkers/applied_once.h"
 #include "tests/sim/checkers/asked_history.h"
 #include "tests/sim/checkers/chain_fence.h"
