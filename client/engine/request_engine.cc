@@ -54,9 +54,6 @@ absl::Status RequestEngine::Start(absl::Time now, Operation operation, Outbox& o
   const absl::StatusOr<ShardRange> shards = ShardsOf(operation, *table);
   if (!shards.ok()) return shards.status();
   ActiveOperation& active = operations_.Add(std::move(operation), *shards, next_request_id_);
-  if (active.operation.keyed && table->spec().sparse().when_full() == proto::SparseRows::REFUSE) {
-    active.refusing_table = table->spec().name();
-  }
   SetDeadline(active);
   unanswered_.Start(now, active, *shards, *table, *view_, outbox);
   Pump(now, outbox);
@@ -197,7 +194,13 @@ void RequestEngine::ReleaseFrames(const ActiveOperation& active, Outbox& outbox)
 }
 
 void RequestEngine::MarkIfOver(ActiveOperation& active) {
-  if (operations_.MarkIfOver(active)) next_wake_ = absl::InfinitePast();
+  if (!operations_.MarkIfOver(active)) return;
+  next_wake_ = absl::InfinitePast();
+  OperationResult& result = active.result;
+  if (!active.operation.keyed || !result.status.ok() || result.rows_refused == 0) return;
+  const proto::Table* table = view_->FindTable(active.operation.table);
+  if (table == nullptr || table->spec().sparse().when_full() != proto::SparseRows::REFUSE) return;
+  result.status = RowsRefusedError(table->spec().name(), result.rows_refused);
 }
 
 void RequestEngine::Retire(absl::Time now, Outbox& outbox) {

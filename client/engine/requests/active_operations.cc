@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/engine/requests/request_errors.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/optimizer/learning_rate.h"
@@ -162,10 +161,6 @@ void ActiveOperations::Retire(absl::Time now, Outbox& outbox) {
       over->gradient = Buffer();
       over->slots = Buffer();
       over->operation.gradient_memory = Buffer();
-      OperationResult& result = over->result;
-      if (result.status.ok() && result.rows_refused > 0 && !over->refusing_table.empty()) {
-        result.status = RowsRefusedError(over->refusing_table, result.rows_refused);
-      }
       if (over->operation.done) over->operation.done(now, over->result, outbox);
     }
   }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/container/btree_set.h"
@@ -47,8 +46,6 @@ struct ActiveOperation {
   size_t undurable = 0;
   absl::btree_set<Address> sent_to;
   OperationResult result;
-  // The table's name, if it is to be an error that rows of a push were refused; otherwise empty.
-  std::string refusing_table;
   bool is_retiring = false;  // it is in ActiveOperations::retiring_
 
   bool over() const { return unanswered == 0 && undurable == 0; }
