@@ -154,13 +154,15 @@ absl::Status CheckPieces(const proto::SnapshotShard& shard, const Content& conte
 absl::Status CheckRowPieces(const proto::SnapshotShard& shard, const Content& content) {
   int records = 0;
   for (const proto::SnapshotPiece& piece : shard.pieces()) {
-    const bool is_rows = piece.kind() == proto::ReplicaPiece::ROWS && records == 0 &&
-                         piece.bytes() > 0 && piece.bytes() % content.row_bytes == 0;
-    const bool is_pending = piece.kind() == proto::ReplicaPiece::PENDING && records == 0 &&
-                            piece.bytes() > 0 && piece.bytes() % RowLayout().row_bytes() == 0;
+    const auto has_rows = [&](uint32_t kind, uint64_t row_bytes) {
+      return piece.kind() == kind && records == 0 && piece.bytes() > 0 &&
+             piece.bytes() % row_bytes == 0;
+    };
+    const bool is_rows = has_rows(proto::ReplicaPiece::ROWS, content.row_bytes) ||
+                         has_rows(proto::ReplicaPiece::PENDING, RowLayout().row_bytes());
     const bool is_record = piece.kind() == proto::ReplicaPiece::RECORD;
-    if ((!is_rows && !is_pending && !is_record) || piece.bytes() > kFrameBytesMax ||
-        piece.slot() != 0 || piece.first() != 0) {
+    if ((!is_rows && !is_record) || piece.bytes() > kFrameBytesMax || piece.slot() != 0 ||
+        piece.first() != 0) {
       return Invalid("the piece of kind ", piece.kind(), ", slot ", piece.slot(), ", with ",
                      piece.bytes(), " bytes is not of rows of ", content.row_bytes,
                      " bytes, nor of keys that wait, nor the record that follows them");

@@ -28,6 +28,9 @@ struct Stock {
   uint64_t max = 0;
 };
 
+// Whether less than 5 % are free.
+bool IsNearlyFull(uint64_t held, uint64_t max) { return held > max - max / 20; }
+
 // The bound below which about this share of the part orders, of what the update does not hold.
 void SetBound(const SparseShard& shard, std::span<const uint64_t> keys, double share,
               uint64_t entries, Eviction& eviction) {
@@ -47,7 +50,7 @@ void SetBound(const SparseShard& shard, std::span<const uint64_t> keys, double s
 
 void Plan(const SparseShard& shard, std::span<const uint64_t> keys, const Stock& stock,
           std::vector<Eviction>& planned) {
-  if (stock.held + stock.coming <= stock.max - stock.max / 20) return;
+  if (!IsNearlyFull(stock.held + stock.coming, stock.max)) return;
   // A bound from a sample of this size is right within 3.3 % of the rows, nearly always.
   const uint64_t error = stock.held <= kSampleMin ? 0 : stock.held / 25;
   const uint64_t room = stock.coming + error;
@@ -78,10 +81,9 @@ std::vector<Eviction> PlanEvictions(const SparseShard& shard, std::span<const ui
   std::vector<Eviction> planned;
   const SparseShardConfig& config = shard.config();
   const bool rows_may_go =
-      config.evicts && shard.rows() + keys.size() > config.rows_max - config.rows_max / 20;
-  const bool pending_may_go =
-      !config.admission.takes_all() &&
-      shard.pending() + keys.size() > shard.pending_max() - shard.pending_max() / 20;
+      config.evicts && IsNearlyFull(shard.rows() + keys.size(), config.rows_max);
+  const bool pending_may_go = !config.admission.takes_all() &&
+                              IsNearlyFull(shard.pending() + keys.size(), shard.pending_max());
   if (!rows_may_go && !pending_may_go) return planned;
   const SparseShard::Forecast forecast = shard.Foresee(keys);
   if (rows_may_go) {

@@ -7,7 +7,6 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/planted_bug.h"
 #include "common/base/random.h"
@@ -19,8 +18,6 @@ namespace {
 
 // Keys that wait, for each row that the shard may hold.
 constexpr uint64_t kPendingPerRow = 4;
-// How many keys ahead of its lookup an index entry is fetched.
-constexpr size_t kAhead = 24;
 
 }  // namespace
 
@@ -30,8 +27,7 @@ uint64_t SparseShard::pending_max() const {
 
 SparseShard::NewKey SparseShard::Judge(uint64_t place, const IndexEntry* waiting,
                                        uint64_t version) const {
-  const uint64_t mixed = (place >> shift_) + first_place_;
-  if (!config_.admission.Counts(mixed, version)) return NewKey::kIgnored;
+  if (!config_.admission.Counts(MixedAt(place), version)) return NewKey::kIgnored;
   const uint32_t before = waiting == nullptr ? 0 : *pending_updates_.Row(NumberOf(*waiting));
   return before + 1 < config_.admission.after ? NewKey::kWaits : NewKey::kAdmitted;
 }
@@ -63,7 +59,7 @@ void SparseShard::Wait(uint64_t place, IndexEntry* waiting) {
   if (waiting == nullptr) {
     if (pending() >= pending_max()) return;
     const uint32_t number = pending_.Next();
-    if (pending_.Take()) pending_updates_.Grow(size_t{number} + 1);
+    OccupyPending(number);
     waiting = &index_.FindOrInsert(place, kPendingBit | number);
     *pending_updates_.Row(number) = 0;
   } else {
@@ -147,14 +143,10 @@ absl::StatusOr<uint64_t> SparseShard::RestorePending(const RowPiece& piece) {
     const SparseRow row = reader.Row(i);
     if (!Holds(row.key)) continue;
     const uint32_t number = pending_.Next();
-    IndexEntry& entry = index_.FindOrInsert(PlaceOf(row.key), kPendingBit | number);
-    if (entry.row != (kPendingBit | number)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("restore: key ", row.key, " is there twice"));
-    }
-    if (pending_.Take()) pending_updates_.Grow(size_t{number} + 1);
+    COVEY_ASSIGN_OR_RETURN(IndexEntry* const entry, RestoreEntry(row.key, kPendingBit | number));
+    OccupyPending(number);
     *pending_updates_.Row(number) = row.updates;
-    entry.stamp = row.stamp;
+    entry->stamp = row.stamp;
     ++taken;
   }
   return taken;

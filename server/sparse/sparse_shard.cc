@@ -21,8 +21,6 @@ namespace covey::server {
 namespace {
 
 constexpr size_t kBlock = kRowsPerUpdateMax;
-// How many keys ahead of its lookup an index entry is fetched.
-constexpr size_t kAhead = 24;
 // About how many rows PartDigest reads.
 constexpr size_t kRowsPerPart = 2048;
 
@@ -94,9 +92,7 @@ uint64_t SparseShard::PlaceOf(uint64_t key) const {
   return (MixBits(key) - first_place_) << shift_;
 }
 
-uint64_t SparseShard::KeyOf(uint64_t place) const {
-  return UnmixBits((place >> shift_) + first_place_);
-}
+uint64_t SparseShard::KeyOf(uint64_t place) const { return UnmixBits(MixedAt(place)); }
 
 SparseRow SparseShard::RowAt(const IndexEntry& entry) const {
   if (IsPending(entry)) {
@@ -124,6 +120,10 @@ void SparseShard::Occupy(uint32_t row) {
   values_.Grow(addressable);
   updates_.Grow(addressable);
   for (RowSlab<float>& slot : slots_) slot.Grow(addressable);
+}
+
+void SparseShard::OccupyPending(uint32_t number) {
+  if (pending_.Take()) pending_updates_.Grow(size_t{number} + 1);
 }
 
 void SparseShard::BeginRow(uint64_t key, uint32_t row) {
@@ -286,14 +286,17 @@ absl::StatusOr<uint64_t> SparseShard::RestoreRows(const RowPiece& piece, Restore
   return taken;
 }
 
+absl::StatusOr<IndexEntry*> SparseShard::RestoreEntry(uint64_t key, uint32_t number) {
+  IndexEntry& entry = index_.FindOrInsert(PlaceOf(key), number);
+  if (entry.row == number) return &entry;
+  return absl::FailedPreconditionError(absl::StrCat("restore: key ", key, " is there twice"));
+}
+
 absl::Status SparseShard::RestoreRow(const SparseRow& row, Restored restored) {
   const uint32_t number = numbers_.Next();
-  IndexEntry& entry = index_.FindOrInsert(PlaceOf(row.key), number);
-  if (entry.row != number) {
-    return absl::FailedPreconditionError(absl::StrCat("restore: key ", row.key, " is there twice"));
-  }
+  COVEY_ASSIGN_OR_RETURN(IndexEntry* const entry, RestoreEntry(row.key, number));
   const bool with_state = restored == Restored::kState;
-  entry.stamp = with_state ? row.stamp : 0;
+  entry->stamp = with_state ? row.stamp : 0;
   Occupy(number);
   std::copy_n(row.values, config_.width, values_.Row(number));
   for (size_t slot = 0; slot < slots_.size(); ++slot) {

@@ -134,7 +134,7 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
     if (eviction.last < first_place_ || eviction.first > last_place) return;
     const uint64_t first = std::max(eviction.first, first_place_);
     index_.VisitFrom((first - first_place_) << shift_, [&](const IndexEntry& entry) {
-      const uint64_t mixed = (entry.place >> shift_) + first_place_;
+      const uint64_t mixed = MixedAt(entry.place);
       if (mixed > eviction.last) return false;
       if (IsPending(entry) == (eviction.of == Eviction::Of::kPending)) visit(entry, mixed);
       return true;
@@ -167,18 +167,23 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
  private:
   friend class SparseCut;
   struct Block;
+  // How many keys ahead of its lookup an index entry is fetched.
+  static constexpr size_t kAhead = 24;
 
   SparseShard(const SparseShardConfig& config, LearningRateSchedule schedule,
               std::unique_ptr<RowOptimizer> optimizer);
 
   uint64_t PlaceOf(uint64_t key) const;
   uint64_t KeyOf(uint64_t place) const;
+  uint64_t MixedAt(uint64_t place) const { return (place >> shift_) + first_place_; }
   SparseRow RowAt(const IndexEntry& entry) const;
   absl::Status Check(std::span<const uint64_t> keys, std::span<const float> gradient_sum,
                      uint64_t samples) const;
   // Takes the next number into use, with memory for the row.
   void Occupy(uint32_t row);
-  // The same, with the key's first values and an empty state of the optimizer.
+  // The same for a key that waits.
+  void OccupyPending(uint32_t number);
+  // As Occupy, with the key's first values and an empty state of the optimizer.
   void BeginRow(uint64_t key, uint32_t row);
   // What the update that makes this version does with a key without a row.
   enum class NewKey { kIgnored, kWaits, kAdmitted };
@@ -191,6 +196,8 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   // Removes the entry and gives its number back.
   void Remove(const IndexEntry& entry);
   void Evict(const Eviction& eviction, std::span<const uint64_t> spared);
+  // The new entry of a key, which gets this number. FAILED_PRECONDITION: the key has one.
+  absl::StatusOr<IndexEntry*> RestoreEntry(uint64_t key, uint32_t number);
   absl::Status RestoreRow(const SparseRow& row, Restored restored);
   uint64_t DigestOfEntry(const IndexEntry& entry, const RowLayout& rows) const;
   // Before the row of the entry changes.
