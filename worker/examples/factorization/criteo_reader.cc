@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/random.h"
-#include "common/base/status_macros.h"
 #include "worker/examples/factorization/fields.h"
+#include "worker/examples/factorization/sample_file.h"
 #include "worker/examples/rows/line_reader.h"
 
 namespace covey::factorization {
@@ -22,7 +22,7 @@ constexpr size_t kNumbers = 13;
 constexpr size_t kIds = 26;
 constexpr size_t kColumns = 1 + kNumbers + kIds;
 
-absl::Status AddLine(const examples::LineReader& lines, absl::string_view line, Samples& samples) {
+absl::Status AddTo(const examples::LineReader& lines, absl::string_view line, Samples& samples) {
   const std::vector<absl::string_view> columns = absl::StrSplit(line, '\t');
   if (columns.size() != kColumns) {
     return MistakeAt(lines, line.size() + 1,
@@ -70,15 +70,7 @@ uint64_t CriteoIdKey(uint64_t column, uint64_t id) {
 }
 
 absl::StatusOr<Samples> ReadCriteo(const std::string& path) {
-  COVEY_ASSIGN_OR_RETURN(examples::LineReader lines, examples::LineReader::OpenFile(path));
-  Samples samples;
-  for (;;) {
-    COVEY_ASSIGN_OR_RETURN(const std::optional<absl::string_view> line, lines.Next());
-    if (!line) break;
-    COVEY_RETURN_IF_ERROR(AddLine(lines, *line, samples));
-  }
-  if (samples.size() > 0) return samples;
-  return absl::DataLossError(absl::StrCat("reading ", path, ": it has no line"));
+  return ReadSamples(path, AddTo, "it has no line");
 }
 
 }  // namespace covey::factorization

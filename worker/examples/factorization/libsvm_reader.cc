@@ -6,14 +6,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/base/status_macros.h"
 #include "worker/examples/factorization/fields.h"
+#include "worker/examples/factorization/sample_file.h"
 #include "worker/examples/rows/line_reader.h"
 
 namespace covey::factorization {
 namespace {
 
-absl::Status AddLine(const examples::LineReader& lines, absl::string_view line, Samples& samples) {
+absl::Status AddTo(const examples::LineReader& lines, absl::string_view line, Samples& samples) {
   bool is_first = true;
   bool label = false;
   for (const absl::string_view field :
@@ -44,15 +44,7 @@ absl::Status AddLine(const examples::LineReader& lines, absl::string_view line, 
 }  // namespace
 
 absl::StatusOr<Samples> ReadLibsvm(const std::string& path) {
-  COVEY_ASSIGN_OR_RETURN(examples::LineReader lines, examples::LineReader::OpenFile(path));
-  Samples samples;
-  for (;;) {
-    COVEY_ASSIGN_OR_RETURN(const std::optional<absl::string_view> line, lines.Next());
-    if (!line) break;
-    COVEY_RETURN_IF_ERROR(AddLine(lines, *line, samples));
-  }
-  if (samples.size() > 0) return samples;
-  return absl::DataLossError(absl::StrCat("reading ", path, ": it has no sample"));
+  return ReadSamples(path, AddTo, "it has no sample");
 }
 
 }  // namespace covey::factorization

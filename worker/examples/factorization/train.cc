@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/parameter_client.h"
 #include "common/base/status_macros.h"
+#include "worker/examples/client_beside_worker.h"
 #include "worker/examples/factorization/data_set.h"
 #include "worker/examples/factorization/factorization_model.h"
 #include "worker/examples/factorization/score_histogram.h"
@@ -211,10 +212,7 @@ absl::StatusOr<Outcome> Train(Worker& worker, const worker::WorkerConfig& config
                               const SharedPasses::Surroundings& surroundings,
                               const std::function<void(absl::string_view)>& print) {
   COVEY_ASSIGN_OR_RETURN(DataSet set, ReadData(options));
-  // Rows are pulled and pushed by a client beside the worker.
-  client::ClientConfig cluster = config.cluster;
-  cluster.rank = -1;
-  COVEY_ASSIGN_OR_RETURN(const auto client, ParameterClient::Connect(cluster));
+  COVEY_ASSIGN_OR_RETURN(const auto client, examples::ConnectBesideWorker(config));
   Run run(options, std::move(set));
   COVEY_RETURN_IF_ERROR(run.Open(worker, *client, surroundings));
   return run.TrainAndMeasure(print);

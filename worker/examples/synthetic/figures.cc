@@ -6,6 +6,7 @@
 #include "client/parameter_client.h"
 #include "common/base/status_macros.h"
 #include "proto/table.pb.h"
+#include "worker/examples/client_beside_worker.h"
 
 namespace covey::synthetic {
 namespace {
@@ -59,9 +60,7 @@ absl::Status MeetAtEnd(worker::Worker& worker, const Patience& patience) {
 absl::StatusOr<std::vector<Figures>> GatherFigures(worker::Worker& worker,
                                                    const worker::WorkerConfig& config,
                                                    const Figures& own, const Patience& patience) {
-  client::ClientConfig client_config = config.cluster;
-  client_config.rank = -1;
-  COVEY_ASSIGN_OR_RETURN(const auto client, client::ParameterClient::Connect(client_config));
+  COVEY_ASSIGN_OR_RETURN(const auto client, examples::ConnectBesideWorker(config));
   COVEY_ASSIGN_OR_RETURN(const client::Table table, client->CreateTable(TableOf()));
   std::vector<float> numbers(kTellingRanksMax * kNumbers, 0);
   if (worker.rank() < kTellingRanksMax) {

@@ -49,7 +49,8 @@ std::vector<Fact<uint32_t>> FactsAmong(const std::vector<SynsetKey>& entities, c
   return facts;
 }
 
-// What is held out together begins and ends here.
+// Divides the facts into units, each of which is held out as a whole: a fact, or all facts of two
+// synsets. Sorts `facts` for that, in which the units lie.
 std::vector<std::span<const Fact<uint32_t>>> UnitsOf(std::vector<Fact<uint32_t>>& facts,
                                                      Split split) {
   std::vector<std::span<const Fact<uint32_t>>> units;

@@ -11,6 +11,7 @@
 #include "client/parameter_client.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
+#include "worker/examples/client_beside_worker.h"
 #include "worker/examples/rows/row_table.h"
 #include "worker/examples/rows/tally.h"
 #include "worker/examples/wordnet/complex_model.h"
@@ -218,10 +219,7 @@ absl::StatusOr<Outcome> Train(Worker& worker, const worker::WorkerConfig& config
                                                       .neighbors_min = options.neighbors_min,
                                                       .held_out = options.held_out,
                                                       .seed = options.seed}));
-  // Rows are pulled and pushed by a client beside the worker.
-  client::ClientConfig cluster = config.cluster;
-  cluster.rank = -1;
-  COVEY_ASSIGN_OR_RETURN(const auto client, ParameterClient::Connect(cluster));
+  COVEY_ASSIGN_OR_RETURN(const auto client, examples::ConnectBesideWorker(config));
   Run run(options, std::move(graph), worker.rank());
   COVEY_RETURN_IF_ERROR(run.Open(worker, *client, surroundings));
   return run.TrainAndAnswer(print);
