@@ -59,8 +59,8 @@ _ROOMS = {
     "server": ["table", "sparse", "replication", "recording", "shard", "snapshot", "replay", "."],
     "common/net": ["zmq", "grpc", "."],
     "client/engine": ["requests", "sending", "durability", "."],
-    "client/cli": ["console", "process", "scheduler", "lookup", "model", "snapshot", "status", "replay", "report", "run", "scale", "bench",
-                   "chaos", "simulate", "."],
+    "client/cli": ["console", "process", "scheduler", "lookup", "model", "snapshot", "status",
+                   "replay", "report", "run", "scale", "bench", "chaos", "simulate", "."],
     "tests/sim": ["network", "process", "config", "faults", "cluster", "checkers", "workloads",
                   "."],
 }

@@ -16,7 +16,8 @@ DistributedOptimizer trains in groups: synchronous inside a group, under a contr
 with the optimizer on the servers. ElasticLoader gives each example to one worker, also while workers
 come and go. DiLoCo and LocalSGD make rounds of local steps with any optimizer of PyTorch. Embedding
 and EmbeddingBag have their rows on the servers, found by 64-bit keys; EmbeddingOptimizer pushes
-their gradients where no DistributedOptimizer does it. For scripts that keep DistributedDataParallel: ddp_hook, and the backend "covey" of torch.distributed.
+their gradients where no DistributedOptimizer does it. For scripts that keep
+DistributedDataParallel: ddp_hook, and the backend "covey" of torch.distributed.
 """
 
 import torch

@@ -11,9 +11,9 @@
 
 namespace covey::sim {
 
-// What is wrong with a row of a sparse table that may have been made late, or evicted and made
-// again, at the end; empty = nothing. `pushed`: the slots whose pushes hold its key. A row is right
-// that holds
+// Checks a row of a sparse table at the end of a run; the row may have been made late, or evicted
+// and made again. Returns why the row is wrong; empty when it is right. `pushed`: the slots whose
+// pushes hold the row's key. A row is right that holds
 //  - nothing of other pushes, and each of its own once;
 //  - all pushes from some version on, and none of earlier ones: a key that was evicted begins
 //    again, and nothing of its earlier row is left;
