@@ -2,6 +2,7 @@
 #include "worker/group.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -52,6 +53,12 @@ absl::Status CheckElements(const Collective& collective, const CollectiveOptions
                      " in the format ", WireFormatName(*options.format),
                      ", which is for sums and copies of float32; leave the format out"));
   }
+  if (options.input != nullptr && !HasReduction(collective.kind)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(CollectiveName(collective.kind),
+                     " with an input of its own, which reductions alone have; put the values into "
+                     "the tensor itself"));
+  }
   return absl::OkStatus();
 }
 
@@ -78,6 +85,11 @@ Handle Group::AllReduce(ElementSpan data, const CollectiveOptions& options) {
 }
 
 Handle Group::AllReduce(std::vector<std::span<float>> tensors, const CollectiveOptions& options) {
+  if (options.input != nullptr) {
+    return Handle({.status = absl::InvalidArgumentError(
+                       "all-reduce of several tensors with an input of its own, which only one "
+                       "tensor can have; make one call for each")});
+  }
   size_t elements = 0;
   for (const std::span<float> tensor : tensors) elements += tensor.size();
   const auto fused = std::make_shared<std::vector<float>>();
@@ -115,6 +127,10 @@ Handle Group::Start(Collective collective, const CollectiveOptions& options) {
   absl::Status fits = CheckElements(collective, options);
   if (fits.ok()) fits = CheckParts(collective.parts, collective.data.size(), size());
   if (!fits.ok()) return Handle({.status = fits});
+  const std::span<uint8_t> data = collective.data.bytes();
+  if (options.input != nullptr && options.input != data.data()) {
+    std::memmove(data.data(), options.input, data.size());
+  }
   core_.SetBack().IgnoreError();  // Else the next collective says it.
   collective.algorithm = options.algorithm;
   if (MayBeEncoded(collective)) {

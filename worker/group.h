@@ -35,6 +35,10 @@ struct CollectiveOptions {
   int priority = 0;
   // Of ReduceScatter and AllReduce, instead of the sum.
   ReduceOp op = ReduceOp::kSum;
+  // Of ReduceScatter and AllReduce of one tensor: this member's values, of the type and size of
+  // `data`, which need hold nothing then. They are read before the call returns, and stay as they
+  // are, so that a call that failed can be repeated. nullptr: the values are in `data`.
+  const void* input = nullptr;
 };
 
 // Collectives among the workers that synchronize every step. All members call the same ones, with
@@ -44,7 +48,8 @@ struct CollectiveOptions {
 // Broadcast take bytes, too, which may stand for anything.
 //
 // Memory: `data` is used in place and, unless it is encoded, not copied: it belongs to the
-// collective until its handle is done.
+// collective until its handle is done. After an error its contents are undefined;
+// CollectiveOptions::input keeps the values of a reduction.
 //
 // Errors, of a handle: UNAVAILABLE names the member that died or gave up; DEADLINE_EXCEEDED names
 // the member waited for; INVALID_ARGUMENT: members called different collectives, or the arguments

@@ -384,9 +384,13 @@ typedef struct covey_collective_options {
   /* The order on a busy link; smaller goes first. */
   int32_t priority;
   int32_t reserved;
+  /* Of all_reduce and reduce_scatter: this member's values, of the type and number of `data`, which
+   * need hold nothing then. They are read before the call returns, and stay as they are, so that a
+   * call that failed can be repeated. NULL = the values are in `data`. */
+  const void* input;
 } covey_collective_options;
 #define COVEY_COLLECTIVE_OPTIONS_INIT \
-  { sizeof(covey_collective_options), -1, 0, 0 }
+  { sizeof(covey_collective_options), -1, 0, 0, NULL }
 
 /* In place; the memory belongs to the collective until its handle is done. All members make the same
  * calls in the same order. Parts of reduce_scatter and all_gather are in the order of ranks, and
@@ -394,7 +398,7 @@ typedef struct covey_collective_options {
 COVEY_API covey_code covey_group_all_reduce(covey_worker* worker, float* data, uint64_t elements,
                                             const covey_collective_options* options,
                                             covey_handle** handle, covey_error* error);
-/* Many tensors as one. */
+/* Many tensors as one, without an input of their own. */
 COVEY_API covey_code covey_group_all_reduce_many(covey_worker* worker, float* const* tensors,
                                                  const uint64_t* elements, size_t count,
                                                  const covey_collective_options* options,

@@ -48,7 +48,8 @@ SIZE(covey_place, 32);
 AT(covey_collective_options, format, 4);
 AT(covey_collective_options, priority, 8);
 AT(covey_collective_options, reserved, 12);
-SIZE(covey_collective_options, 16);
+AT(covey_collective_options, input, 16);
+SIZE(covey_collective_options, 24);
 
 AT(covey_step_options, update, 4);
 AT(covey_step_options, lag, 8);

@@ -27,7 +27,7 @@ absl::StatusOr<worker::CollectiveOptions> CollectiveOptionsOf(
   COVEY_ASSIGN_OR_RETURN(const covey_collective_options options,
                          OptionsOf<covey_collective_options>(given, "covey_collective_options",
                                                              COVEY_COLLECTIVE_OPTIONS_INIT));
-  worker::CollectiveOptions collective{.priority = options.priority};
+  worker::CollectiveOptions collective{.priority = options.priority, .input = options.input};
   if (options.format >= 0) {
     COVEY_ASSIGN_OR_RETURN(collective.format, FormatOf(options.format));
   }

@@ -111,14 +111,15 @@ std::optional<Bytes> Arguments::AddressOf(PyObject* argument) {
   return given;
 }
 
-Bytes Arguments::WritableBytes() {
+Bytes Arguments::TakeBytes(int flags) {
   PyObject* const argument = Next();
   if (argument == nullptr) return {};
   if (const std::optional<Bytes> given = AddressOf(argument); given) return *given;
   Py_buffer view;
-  if (PyObject_GetBuffer(argument, &view, PyBUF_WRITABLE | PyBUF_ND | PyBUF_C_CONTIGUOUS) != 0) {
+  if (PyObject_GetBuffer(argument, &view, flags | PyBUF_ND | PyBUF_C_CONTIGUOUS) != 0) {
     PyErr_Clear();
-    Fail("needs an array that is contiguous and may be written");
+    Fail(flags == PyBUF_WRITABLE ? "needs an array that is contiguous and may be written"
+                                 : "needs an array that is contiguous");
     return {};
   }
   const Bytes bytes{.data = view.buf, .size = static_cast<uint64_t>(view.len)};

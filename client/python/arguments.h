@@ -139,7 +139,8 @@ class Arguments {
   uint32_t Count32();
   Floats ReadOnlyFloats() { return TakeFloats(PyBUF_SIMPLE); }
   Floats WritableFloats() { return TakeFloats(PyBUF_WRITABLE); }
-  Bytes WritableBytes();
+  Bytes ReadOnlyBytes() { return TakeBytes(PyBUF_SIMPLE); }
+  Bytes WritableBytes() { return TakeBytes(PyBUF_WRITABLE); }
   KeySpan Keys();
   // A sequence of texts, as an array that ends with null.
   const char* const* Texts();
@@ -170,6 +171,7 @@ class Arguments {
  private:
   void* Pointer(PyObject* capsule, const char* name);
   Floats TakeFloats(int flags);
+  Bytes TakeBytes(int flags);
   // An argument that is (address, count).
   std::optional<Bytes> AddressOf(PyObject* argument);
   int64_t Signed();

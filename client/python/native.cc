@@ -492,11 +492,16 @@ using Reduction = covey_code (*)(covey_worker*, void*, uint64_t, int32_t, int32_
 
 template <Reduction start>
 PyObject* GroupReduction(PyObject*, Given given, Py_ssize_t count) {
-  Arguments in(given, count, 6);
+  Arguments in(given, count, 7);
   auto* const worker = in.Take<covey_worker>();
+  const Bytes input = in.ReadOnlyBytes();
   const Tensor tensor = TakeTensor(in);
   const int32_t operation = in.Int();
-  const covey_collective_options options = TakeCollectiveOptions(in);
+  covey_collective_options options = TakeCollectiveOptions(in);
+  options.input = input.data;
+  if (input.size / ElementBytes(tensor.type) != tensor.elements) {
+    in.Fail("needs as many elements for the output as in the input");
+  }
   covey_handle* handle = nullptr;
   return in.Call(
       [&](covey_error* error) {

@@ -88,6 +88,17 @@ TEST_F(WorkerTest, CombinesElementsOfOtherTypes) {
   EXPECT_EQ(bytes, (std::vector<uint8_t>{4, 5, 6}));
 }
 
+TEST_F(WorkerTest, KeepsTheInputOfAReduction) {
+  const std::vector<double> input = {1, 2};
+  std::vector<double> sum(2);
+  std::vector<double> part(2);
+  Group& group = worker_->group();
+  EXPECT_TRUE(group.AllReduce(sum, {.input = input.data()}).Wait().ok());
+  EXPECT_TRUE(group.ReduceScatter(part, {}, {.input = input.data()}).Wait().ok());
+  EXPECT_EQ(sum, input);
+  EXPECT_EQ(part, input);
+}
+
 TEST_F(WorkerTest, SaysWhichElementsItCannotCombine) {
   Group& group = worker_->group();
   std::vector<uint8_t> bytes(16);
@@ -105,6 +116,10 @@ TEST_F(WorkerTest, SaysWhichElementsItCannotCombine) {
   expect_refused(
       group.AllReduce(floats, {.format = WireFormat::kBfloat16, .op = ReduceOp::kProduct}),
       "which is for sums and copies of float32");
+  expect_refused(group.Broadcast(floats, 0, {.input = bytes.data()}),
+                 "broadcast with an input of its own");
+  expect_refused(group.AllReduce(std::vector{std::span(floats)}, {.input = bytes.data()}),
+                 "all-reduce of several tensors with an input of its own");
 }
 
 TEST_F(WorkerTest, CreatesItsTablesAndMakesAStep) {

@@ -3,6 +3,8 @@
 
 import array
 import json
+import os
+import signal
 import sys
 import time
 
@@ -53,6 +55,13 @@ def typed_collectives(group):
     sent = bytearray(f"from {rank}", "ascii")
     group.broadcast(sent, 2).wait()
     results.append(sent.decode())
+    # An input may be read-only, and stays as it is.
+    constant = array.array("i", [rank + 1] * size).tobytes()
+    total = array.array("i", [0] * size)
+    group.all_reduce(memoryview(constant).cast("i"), "product", out=total).wait()
+    part = array.array("i", [0] * size)
+    group.reduce_scatter(memoryview(constant).cast("i"), out=part).wait()
+    results.append([total[0], part[rank], constant[0]])
     refused = []
     for call in (lambda: group.all_reduce(bytearray(4)),
                  lambda: group.all_reduce(array.array("h", [1])),
@@ -60,12 +69,35 @@ def typed_collectives(group):
                  lambda: group.all_reduce([floats(1, 1)], "max"),
                  lambda: group.all_reduce(array.array("d", [1]), wire="float16").wait(),
                  lambda: group.all_gather(bytearray(size + 1)),
-                 lambda: group.broadcast(b"constant")):
+                 lambda: group.broadcast(b"constant"),
+                 lambda: group.all_reduce(floats(1, 2), out=array.array("i", [0, 0])),
+                 lambda: group.all_reduce(floats(1, 2), out=floats(1, 3)),
+                 lambda: group.all_reduce([floats(1, 2)], out=floats(1, 2))):
         try:
             call()
         except (TypeError, ValueError, covey.CoveyError) as error:
             refused.append(f"{type(error).__name__}: {error}")
     return {"results": results, "refused": refused}
+
+
+def survivors(worker):
+    """The last member dies; the others repeat the collective that failed, whose input they still
+    have."""
+    group = worker.group
+    mine, total = floats(group.rank + 1, 100_000), floats(0, 100_000)
+    group.all_reduce(mine, out=total).wait()
+    result = {"before": total[0], "refused": 0}
+    if group.rank == group.size - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    while "after" not in result:
+        try:
+            group.all_reduce(mine, out=total).wait()
+            result["after"] = total[0]
+        except (covey.Unavailable, covey.FailedPrecondition):
+            result["refused"] += 1
+            time.sleep(0.05)
+            group.refresh()
+    return {**result, "mine": [min(mine), max(mine)]}
 
 
 def steps(worker):
@@ -182,7 +214,8 @@ def away(worker):
 def main():
     settings = {"timeout": _TIMEOUT} if sys.argv[1] == "away" else {}
     with covey.join(**settings) as worker:
-        run = {"collectives": collectives, "steps": steps, "passes": passes, "away": away}[sys.argv[1]]
+        run = {"collectives": collectives, "survivors": survivors, "steps": steps, "passes": passes,
+               "away": away}[sys.argv[1]]
         result = {"rank": worker.rank, "size": worker.size, "groups": worker.groups, **run(worker)}
     print(json.dumps(result))
 

@@ -37,7 +37,7 @@ class WorkerTest(cluster.ProcessTest):
             typed = result["typed"]
             self.assertEqual(
                 [[9.0, 60.0], [24, 6000], [4, 30], [2.0, 10.0], 3 * 2 ** 40 + 3, [0, 0, 1, 2],
-                 "012", "from 2"], typed["results"])
+                 "012", "from 2", [6, 6, result["rank"] + 1]], typed["results"])
             for why, refused in zip(
                     ["TypeError: array needs float32, float64, int32, int64, got B",
                      "TypeError: array needs float32, float64, int32, int64, got h",
@@ -45,8 +45,23 @@ class WorkerTest(cluster.ProcessTest):
                      "ValueError: op is 'max' for a sequence of arrays",
                      "InvalidArgument: all-reduce of float64 in the format float16",
                      "InvalidArgument: array has 4 elements for 3 members",
-                     "TypeError: array is read-only"], typed["refused"], strict=True):
+                     "TypeError: array is read-only",
+                     "TypeError: out has elements of another type",
+                     "TypeError: needs as many elements for the output as in the input",
+                     "ValueError: out is not for a sequence"], typed["refused"], strict=True):
                 self.assertTrue(refused.startswith(why), refused)
+
+    def test_survivors_repeat_a_collective_with_the_same_input(self):
+        os.environ["PYTHONPATH"] = str(pathlib.Path(covey.__file__).parents[1])
+        run = self.start_run(1, 3, [sys.executable, _TRAINING, "survivors"])
+        run.exit_code(240)  # not 0, because a worker has died
+        found = [json.loads(line[line.index("{"):]) for line in run.lines("stdout")
+                 if '"after"' in line]
+        self.assertEqual(2, len(found), run)
+        for result in found:
+            self.assertEqual([6, 3], [result["before"], result["after"]])
+            self.assertEqual([result["rank"] + 1] * 2, result["mine"])
+            self.assertGreater(result["refused"], 0)
 
     def test_trains_every_example_once(self):
         results = self.results(2, 2, "steps")

@@ -37,9 +37,9 @@ def operation_number(op: str) -> int:
         raise ValueError(f"op is {op!r}; use one of {', '.join(_OPERATIONS)}") from None
 
 
-def combinable(array: Any, argument: str) -> tuple[Any, int]:
+def combinable(array: Any, argument: str, *, writable: bool) -> tuple[Any, int]:
     """The same as floats(), for elements that a group can combine, and the number of their type."""
-    given, type_, _ = _elements(array, argument)
+    given, type_, _ = _elements(array, argument, writable)
     if type_ == _BYTE:
         name = getattr(array, "dtype", None) or memoryview(array).format
         raise TypeError(f"{argument} needs {', '.join(_TYPES)}, got {name}; convert it")
@@ -48,14 +48,14 @@ def combinable(array: Any, argument: str) -> tuple[Any, int]:
 
 def movable(array: Any, argument: str, parts: int = 1) -> tuple[Any, int]:
     """The same for elements of any type, which are to be cut into so many parts."""
-    given, type_, count = _elements(array, argument)
+    given, type_, count = _elements(array, argument, writable=True)
     if type_ == _BYTE and count % parts != 0:
         raise InvalidArgument(f"{argument} has {count} elements for {parts} members; only "
                               f"{', '.join(_TYPES)} can be cut into parts that differ")
     return given, type_
 
 
-def _elements(array: Any, argument: str) -> tuple[Any, int, int]:
+def _elements(array: Any, argument: str, writable: bool) -> tuple[Any, int, int]:
     """What the native module takes, the number of the type, and how many elements there are."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
@@ -64,7 +64,7 @@ def _elements(array: Any, argument: str) -> tuple[Any, int, int]:
         bytes_ = array.numel() * array.element_size()
         return (array.data_ptr(), bytes_), type_, array.numel()
     view = memoryview(array)
-    if view.readonly:
+    if writable and view.readonly:
         raise TypeError(f"{argument} is read-only; pass an array that may be written")
     return array, _type_of(view.format.lstrip("@=<"), view.itemsize), view.nbytes // view.itemsize
 

@@ -170,7 +170,9 @@ class Group:
     """Collectives among the workers that synchronize every step.
 
     All members make the same calls in the same order, with arrays of the same types and sizes. Arrays
-    are contiguous, used in place, and belong to the collective until its handle is done. Values are
+    are contiguous, used in place, and belong to the collective until its handle is done; after an
+    error their contents are undefined. `out` keeps the input, so that a call that failed can be
+    repeated after refresh(): the input is read before the call returns. Values are
     combined in a fixed order: the same bits on every member, and on every run with the same
     algorithm. `wire` is for sums and copies of float32; everything else travels as it is.
     """
@@ -193,7 +195,7 @@ class Group:
         """Members, as of the last refresh."""
         return _native.worker_place(self._native)[4]
 
-    def all_reduce(self, array: Any, op: str = "sum", *, wire: str | None = None,
+    def all_reduce(self, array: Any, op: str = "sum", *, out: Any = None, wire: str | None = None,
                    priority: int = 0) -> Handle:
         """Every member gets the sum, or what else `op` makes. A list of arrays travels as one.
 
@@ -201,22 +203,27 @@ class Group:
             array: float32, float64, int32 or int64, or a sequence of arrays of float32.
             op: "sum", "product", "min" or "max"; of a sequence: "sum". Integers wrap around; the
                 minimum and the maximum of NaN and anything are NaN.
+            out: of the same type and size, for the result; None = the array itself. Not for a
+                sequence.
             wire: format on the wire of a sum of float32; None = the worker's setting.
             priority: order on a busy link; smaller goes first.
         """
         if isinstance(array, (list, tuple)):
             if op != "sum":
                 raise ValueError(f"op is {op!r} for a sequence of arrays; make one call for each")
+            if out is not None:
+                raise ValueError("out is not for a sequence of arrays; make one call for each")
             return self._all_reduce_many(array, wire, priority)
-        return self._reduce(_native.group_all_reduce, array, op, wire, priority)
+        return self._reduce(_native.group_all_reduce, array, op, out, wire, priority)
 
-    def reduce_scatter(self, array: Any, op: str = "sum", *, wire: str | None = None,
-                       priority: int = 0) -> Handle:
-        """Part i of the sum goes to member i; the other parts of the array are overwritten.
+    def reduce_scatter(self, array: Any, op: str = "sum", *, out: Any = None,
+                       wire: str | None = None, priority: int = 0) -> Handle:
+        """Part i of the sum goes to member i; the other parts of the array (or of `out`, which has all
+        parts, too) are overwritten.
 
         Arguments as of all_reduce.
         """
-        return self._reduce(_native.group_reduce_scatter, array, op, wire, priority)
+        return self._reduce(_native.group_reduce_scatter, array, op, out, wire, priority)
 
     def all_gather(self, array: Any, *, wire: str | None = None, priority: int = 0) -> Handle:
         """Every member gets part i of each member i. Elements of any type.
@@ -243,11 +250,17 @@ class Group:
         """Adopts a change of members. Raises Unavailable when this worker has no group any more."""
         interruptible(_native.group_refresh, self._native)
 
-    def _reduce(self, function: Any, array: Any, op: str, wire: str | None,
+    def _reduce(self, function: Any, array: Any, op: str, out: Any, wire: str | None,
                 priority: int) -> Handle:
-        data, type_ = combinable(array, "array")
-        return Handle(function(self._native, data, type_, operation_number(op),
-                               wire_number(wire, -1), priority), array, array)
+        given, type_ = combinable(array, "array", writable=out is None)
+        result, output = array, given
+        if out is not None:
+            result = out
+            output, type_of_output = combinable(out, "out", writable=True)
+            if type_of_output != type_:
+                raise TypeError("out has elements of another type than array; convert one of them")
+        return Handle(function(self._native, given, output, type_, operation_number(op),
+                               wire_number(wire, -1), priority), result, result)
 
     def _all_reduce_many(self, arrays: Sequence[Any], wire: str | None, priority: int) -> Handle:
         native = _native.group_all_reduce_many(

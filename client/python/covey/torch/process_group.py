@@ -180,14 +180,15 @@ class CoveyProcessGroup(dist.ProcessGroup):
                 self._take_part(whole, output)
 
             return self._gather(input_, finish_gather, output)
-        data = flat(input_).clone()  # a reduce-scatter overwrites it
+        everything = torch.empty_like(flat(input_))
 
         def finish() -> None:
             if operation == "AVG":
-                data.div_(self._size)
-            self._take_part(data, output)
+                everything.div_(self._size)
+            self._take_part(everything, output)
 
-        return self._start(self._worker.group.reduce_scatter(data, own), finish, output)
+        handle = self._worker.group.reduce_scatter(flat(input_), own, out=everything)
+        return self._start(handle, finish, output)
 
     def _take_part(self, whole: torch.Tensor, output: torch.Tensor) -> None:
         """Writes this member's part of the tensor to the output."""
