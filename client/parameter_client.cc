@@ -158,35 +158,24 @@ Handle ParameterClient::StartKeyed(const Table& table, const RowBatch& batch, Op
   }
   operation.table = table.id;
   operation.keyed->batch = keys;
-  const size_t width = table.width;
-  const auto part_of = [keys, width](size_t shard, std::span<float> all) {
-    return all.subspan(keys->KeysBefore(shard) * width, keys->KeysOf(shard).size() * width);
-  };
-  const size_t bytes = keys->distinct() * width * sizeof(float);
+  if (operation.pulls()) operation.values = rows;
   if (operation.pushes()) {
-    operation.gradient_memory = Buffer::Allocate(bytes);
+    const size_t width = table.width;
+    operation.gradient_memory = Buffer::Allocate(keys->distinct() * width * sizeof(float));
     const std::span<float> sums = operation.gradient_memory.MutableAs<float>();
     for (size_t shard = 0; shard < keys->shards(); ++shard) {
-      keys->SumRows(shard, width, gradient, part_of(shard, sums));
+      keys->SumRows(
+          shard, width, gradient,
+          sums.subspan(keys->KeysBefore(shard) * width, keys->KeysOf(shard).size() * width));
     }
     operation.gradient = sums;
   }
-  if (!operation.pulls()) return Start(std::move(operation), deadline);
-  const auto pulled = std::make_shared<Buffer>(Buffer::Allocate(bytes));
-  operation.values = pulled->MutableAs<float>();
-  return Start(std::move(operation), deadline, [keys, width, pulled, rows, part_of] {
-    for (size_t shard = 0; shard < keys->shards(); ++shard) {
-      keys->SpreadRows(shard, width, part_of(shard, pulled->MutableAs<float>()), rows);
-    }
-  });
+  return Start(std::move(operation), deadline);
 }
 
-Handle ParameterClient::Start(Operation operation, absl::Duration deadline,
-                              std::function<void()> finish) {
+Handle ParameterClient::Start(Operation operation, absl::Duration deadline) {
   const Handle handle(connection_->runner());
-  operation.done = [handle, finish = std::move(finish)](absl::Time, const OperationResult& result,
-                                                        Outbox&) {
-    if (finish && result.status.ok()) finish();
+  operation.done = [handle](absl::Time, const OperationResult& result, Outbox&) {
     handle.Complete(result);
   };
   const absl::Duration patience =

@@ -180,8 +180,7 @@ class ParameterClient {
 
  private:
   explicit ParameterClient(std::unique_ptr<Connection> connection, const ClientConfig& config);
-  // `finish` runs on the loop before the handle is done, if the operation has succeeded.
-  Handle Start(Operation operation, absl::Duration deadline, std::function<void()> finish = {});
+  Handle Start(Operation operation, absl::Duration deadline);
   // Starts what the operation says with the rows of a batch; spans may be empty.
   Handle StartKeyed(const Table& table, const RowBatch& batch, Operation operation,
                     std::span<const float> gradient, std::span<float> rows,

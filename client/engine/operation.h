@@ -28,8 +28,7 @@ struct GroupIdentity {
   Step step;
 };
 
-// What an operation does on a sparse table: with the rows of a batch's distinct keys, in the order
-// of KeyBatch.
+// What an operation does on a sparse table, with the rows of a batch's keys.
 struct KeyedOperation {
   std::shared_ptr<const KeyBatch> batch;
   bool pushes = false;
@@ -46,8 +45,9 @@ struct Operation {
   ShardIndex first_shard;
   // 0 = all shards from first_shard on.
   uint32_t shard_count = 0;
-  // Set for a sparse table: all its shards are covered, `gradient` and `values` have a row for each
-  // distinct key of the batch, and may be empty where it has none.
+  // Set for a sparse table: all its shards are covered. `gradient` has a row for each distinct key
+  // of the batch, in the order of KeyBatch; `values` one for each key of the mini-batch, as it was
+  // assigned. Both may be empty where there are no keys.
   std::optional<KeyedOperation> keyed;
   // Sum over `samples` examples of per-example gradients, for exactly these shards. Empty = no
   // push.

@@ -53,11 +53,12 @@ absl::Status CheckKeyed(const Operation& operation, const proto::Table& table) {
   }
   const size_t width = table.spec().sparse().width();
   if ((operation.pushes() && operation.gradient.size() != batch.distinct() * width) ||
-      (operation.pulls() && operation.values.size() != batch.distinct() * width)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("table '", name, "': the batch has ", batch.distinct(), " keys and the table ",
-                     width, " columns; got ", operation.gradient.size(), " gradient and ",
-                     operation.values.size(), " value elements; pass a row for each key"));
+      (operation.pulls() && operation.values.size() != batch.size() * width)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", name, "': the batch has ", batch.size(), " keys, ", batch.distinct(),
+        " of them distinct, and the table ", width, " columns; got ", operation.gradient.size(),
+        " gradient and ", operation.values.size(),
+        " value elements; pass a gradient for each distinct key, and room for all rows"));
   }
   const size_t keys_max = std::min(kKeysPerRequestMax, kFrameBytesMax / (width * sizeof(float)));
   for (size_t shard = 0; shard < batch.shards(); ++shard) {

@@ -16,6 +16,16 @@ namespace {
 constexpr int kDigitBits = 11;
 constexpr size_t kDigits = size_t{1} << kDigitBits;
 
+// Rows of the mini-batch stand in any order, so each is fetched this many rows ahead: enough to
+// cover the way from memory.
+constexpr size_t kRowsAhead = 12;
+
+template <int kIsWrite>
+void PrefetchRow(const float* row, size_t width) {
+  constexpr size_t kFloatsPerLine = 16;
+  for (size_t i = 0; i < width; i += kFloatsPerLine) __builtin_prefetch(row + i, kIsWrite);
+}
+
 }  // namespace
 
 template <typename Digit>
@@ -97,13 +107,19 @@ std::span<const uint64_t> KeyBatch::KeysOf(size_t shard) const {
 void KeyBatch::SumRows(size_t shard, size_t width, std::span<const float> rows,
                        std::span<float> sums) const {
   COVEY_CHECK(rows.size() == size() * width && sums.size() == KeysOf(shard).size() * width);
+  const size_t end = occurrences_[shard_begins_[shard + 1]];
   float* to = sums.data();
   for (size_t i = shard_begins_[shard]; i < shard_begins_[shard + 1]; ++i, to += width) {
-    const uint32_t* const first = order_.data() + occurrences_[i];
-    const uint32_t* const last = order_.data() + occurrences_[i + 1];
-    std::copy_n(rows.data() + *first * width, width, to);
-    for (const uint32_t* next = first + 1; next != last; ++next) {
-      AddInto({to, width}, rows.subspan(*next * width, width));
+    for (size_t at = occurrences_[i]; at < occurrences_[i + 1]; ++at) {
+      if (at + kRowsAhead < end) {
+        PrefetchRow<0>(rows.data() + order_[at + kRowsAhead] * width, width);
+      }
+      const std::span<const float> row = rows.subspan(order_[at] * width, width);
+      if (at == occurrences_[i]) {
+        std::copy_n(row.data(), width, to);
+      } else {
+        AddInto({to, width}, row);
+      }
     }
   }
 }
@@ -111,9 +127,13 @@ void KeyBatch::SumRows(size_t shard, size_t width, std::span<const float> rows,
 void KeyBatch::SpreadRows(size_t shard, size_t width, std::span<const float> of_shard,
                           std::span<float> rows) const {
   COVEY_CHECK(rows.size() == size() * width && of_shard.size() == KeysOf(shard).size() * width);
+  const size_t end = occurrences_[shard_begins_[shard + 1]];
   const float* from = of_shard.data();
   for (size_t i = shard_begins_[shard]; i < shard_begins_[shard + 1]; ++i, from += width) {
     for (size_t at = occurrences_[i]; at < occurrences_[i + 1]; ++at) {
+      if (at + kRowsAhead < end) {
+        PrefetchRow<1>(rows.data() + order_[at + kRowsAhead] * width, width);
+      }
       std::copy_n(from, width, rows.data() + order_[at] * width);
     }
   }

@@ -35,7 +35,20 @@ absl::Status CheckVersion(const ShardRequest& request, const Message& reply,
                    request.version_floor.value(), " of generation ", request.generation));
 }
 
+absl::Status TakeRows(const ShardRequest& request, const Message& reply) {
+  const std::span<float> rows = request.owner->operation.values;
+  const KeyBatch& batch = *request.owner->operation.keyed->batch;
+  return CheckFrameChecksums(reply, [&](const Buffer& frame) {
+    // It brings the frame into the caches.
+    const uint32_t checksum = FrameChecksum(frame);
+    batch.SpreadRows(request.shard.index.value(), rows.size() / batch.size(), frame.As<float>(),
+                     rows);
+    return checksum;
+  });
+}
+
 absl::Status TakeValues(const ShardRequest& request, const Message& reply) {
+  if (request.owner->operation.keyed) return TakeRows(request, reply);
   const std::span<float> values = request.owner->operation.values;
   const size_t array = values.size() / (1 + request.owner->operation.slots);
   size_t first = request.first_element;

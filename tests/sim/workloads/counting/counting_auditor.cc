@@ -60,12 +60,12 @@ void CountingAuditor::StartOne(absl::Time now, const proto::Table& table,
     }
   }
   if (!push && run_.plan.sparse) {
-    std::vector<uint64_t> keys = HomeKeys(table);
+    keys_ = HomeKeys(table);
     const std::vector<uint64_t> further = AllFurtherKeys();
-    keys.insert(keys.end(), further.begin(), further.end());
-    batch_ = BatchOf(table, keys);
+    keys_.insert(keys_.end(), further.begin(), further.end());
+    batch_ = BatchOf(table, keys_);
   }
-  values_.assign((run_.plan.sparse ? batch_->distinct() : run_.plan.shards) * width, -1);
+  values_.assign((run_.plan.sparse ? batch_->size() : run_.plan.shards) * width, -1);
   under_way_ = true;
   const absl::Status status = client.engine().Start(
       now,
@@ -99,6 +99,7 @@ void CountingAuditor::Ended(bool push, const absl::Status& status, client::Clien
   }
   run_.audit.view = client.member().view();
   run_.audit.values = values_;
+  run_.audit.keys = keys_;
   run_.audit.batch = batch_;
 }
 

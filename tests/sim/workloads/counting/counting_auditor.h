@@ -21,7 +21,8 @@ struct CountingAudit {
   // Null: the table was not read yet.
   std::shared_ptr<const ClusterView> view;
   std::vector<float> values;
-  // Of a sparse table: whose distinct keys the rows in `values` belong to.
+  // Of a sparse table: whose rows `values` holds, and the same keys by shard.
+  std::vector<uint64_t> keys;
   std::shared_ptr<const KeyBatch> batch;
 
   bool done() const { return view != nullptr; }
@@ -62,6 +63,7 @@ class CountingAuditor : public Script {
   uint64_t fillers_ = 0;
   std::vector<float> gradient_;
   std::vector<float> values_;
+  std::vector<uint64_t> keys_;  // of a pull of a sparse table
   std::shared_ptr<const KeyBatch> batch_;
 };
 

@@ -74,7 +74,7 @@ void CountingPusher::StartOne(absl::Time now, const proto::Table& table_now,
   if (sparse) {
     memory->batch = push ? BatchOfPush(table_now, slot) : BatchOf(table_now, HomeKeys(table_now));
     if (push) memory->gradient = RowsOfPush(*memory->batch, width, slot, run_.plan.arrivals);
-    if (pull) memory->values.resize(memory->batch->distinct() * width);
+    if (pull) memory->values.resize(memory->batch->size() * width);
   } else {
     if (push) memory->gradient = run_.plan.Gradient(slot, count);
     if (pull) memory->values.resize(count * width);

@@ -48,7 +48,7 @@ class CountingWorkload : public Workload {
 
  private:
   // What the audit has of a row of a sparse table.
-  std::span<const float> RowOf(uint64_t key, size_t shard) const;
+  std::span<const float> RowOf(uint64_t key) const;
   // Whether each row holds the pushes that its life leaves in it.
   void CheckRows(const proto::Table& table, std::span<const uint64_t> home) const;
   // Whether a row holds the same pushes with its key as the home row of its shard.
@@ -100,18 +100,16 @@ void CountingWorkload::Check() {
   if (plan_.admits_late()) return;
   for (const proto::Shard& shard : table.shards()) {
     ledger_.CheckFinal({{TableId(table.id()), ShardIndex(shard.index())}, shard.generation()},
-                       plan_.sparse ? RowOf(home[shard.index()], shard.index())
+                       plan_.sparse ? RowOf(home[shard.index()])
                                     : std::span<const float>(audit_.values)
                                           .subspan(shard.first_element(), shard.element_count()),
                        slots_.auditors_first());
   }
 }
 
-std::span<const float> CountingWorkload::RowOf(uint64_t key, size_t shard) const {
-  const std::span<const uint64_t> keys = audit_.batch->KeysOf(shard);
-  const size_t place = static_cast<size_t>(std::ranges::lower_bound(keys, key) - keys.begin());
-  return std::span<const float>(audit_.values)
-      .subspan((audit_.batch->KeysBefore(shard) + place) * plan_.slots(), plan_.slots());
+std::span<const float> CountingWorkload::RowOf(uint64_t key) const {
+  const auto place = std::ranges::find(audit_.keys, key) - audit_.keys.begin();
+  return std::span<const float>(audit_.values).subspan(place * plan_.slots(), plan_.slots());
 }
 
 void CountingWorkload::CheckRows(const proto::Table& table, std::span<const uint64_t> home) const {
@@ -126,10 +124,10 @@ void CountingWorkload::CheckRows(const proto::Table& table, std::span<const uint
     const ShardHistory history{{TableId(table.id()), ShardIndex(shard.index())},
                                shard.generation()};
     for (const uint64_t key : audit_.batch->KeysOf(shard.index())) {
-      const std::span<const float> row = RowOf(key, shard.index());
+      const std::span<const float> row = RowOf(key);
       const std::set<uint64_t>& pushed = slots_of[key];
       std::string why = WhyRowIsWrong(plan_, ledger_, history, row, pushed);
-      if (why.empty() && is_whole) why = WhyDiffers(row, RowOf(home_key, shard.index()), pushed);
+      if (why.empty() && is_whole) why = WhyDiffers(row, RowOf(home_key), pushed);
       if (why.empty()) continue;
       violations_.Add(name(),
                       absl::StrCat("shard ", shard.index(), ", the row of key ", key, ": ", why));
