@@ -16,6 +16,7 @@ constexpr size_t kRunMax = 1024;
 // Of the directory, for each page.
 constexpr size_t kDirectoryShareMax = 16;
 constexpr size_t kPagesPerChunkMax = 31;
+constexpr size_t kEntriesPerLine = 64 / sizeof(IndexEntry);
 
 bool IsBelow(const IndexEntry& entry, uint64_t place) { return entry.place < place; }
 
@@ -74,7 +75,10 @@ size_t RowIndex::LimitOf(uint64_t place, uint32_t depth) {
 void RowIndex::Prefetch(uint64_t place) const {
   const Bucket& bucket = directory_[SlotOf(place)];
   if (bucket.page != nullptr) {
-    __builtin_prefetch(&bucket.page->entries[HomeOf(place, bucket.depth)], 1);
+    // A lookup ends in the line of its home, or in the next one.
+    const IndexEntry* const home = &bucket.page->entries[HomeOf(place, bucket.depth)];
+    __builtin_prefetch(home, 1);
+    __builtin_prefetch(home + kEntriesPerLine, 1);
   }
 }
 

@@ -89,8 +89,9 @@ class RowIndex {
   static constexpr size_t kHomes = 4096;
   static constexpr size_t kEntries = kHomes + 124;  // 31 pages fill a chunk of 2 MiB
   struct Page {
+    // Four fill a cache line.
+    alignas(64) IndexEntry entries[kEntries];
     uint32_t count = 0;
-    IndexEntry entries[kEntries];
   };
   using Run = std::vector<IndexEntry>;
   // Ascending; no run is empty, but for the first.
