@@ -27,7 +27,7 @@ namespace covey::client {
 // Gradients of a key that comes more than once are added up, in the order of `keys`.
 //
 // Copies share the batch, which never changes once an operation uses it. Not thread-safe; copies in
-// other threads are. Costs 10 to 20 ns and about 50 bytes per key; Assign reuses the memory when no
+// other threads are. Costs 15 to 30 ns and about 60 bytes per key; Assign reuses the memory when no
 // operation uses it any more.
 class RowBatch {
  public:

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/random.h"
+#include "common/net/frame_checksum.h"
 #include "common/table/key_slots.h"
 #include "common/tensor/kernels.h"
 
@@ -96,12 +97,23 @@ void KeyBatch::Assign(std::span<const uint64_t> keys, std::span<const uint64_t> 
   }
   occurrences_.push_back(static_cast<uint32_t>(keys.size()));
   shard_begins_.resize(shard_ends.size() + 1, static_cast<uint32_t>(keys_.size()));
+  on_wire_.resize(shards());
+  for (size_t shard = 0; shard < shards(); ++shard) {
+    EncodedKeys& encoded = on_wire_[shard];
+    encoded = Encoded(KeysOf(shard));
+    encoded.checksum = FrameChecksum(encoded.frame);
+  }
 }
 
 std::span<const uint64_t> KeyBatch::KeysOf(size_t shard) const {
   COVEY_CHECK(shard < shards());
   return std::span(keys_).subspan(shard_begins_[shard],
                                   shard_begins_[shard + 1] - shard_begins_[shard]);
+}
+
+const EncodedKeys& KeyBatch::OnWire(size_t shard) const {
+  COVEY_CHECK(shard < shards());
+  return on_wire_[shard];
 }
 
 void KeyBatch::SumRows(size_t shard, size_t width, std::span<const float> rows,

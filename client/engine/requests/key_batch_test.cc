@@ -7,12 +7,16 @@
 #include <vector>
 
 #include "common/base/random.h"
+#include "common/net/frame_checksum.h"
+#include "common/table/key_list.h"
 #include "common/table/key_slots.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace covey {
 namespace {
 
+using ::testing::ElementsAreArray;
 using Keys = std::vector<uint64_t>;
 using Floats = std::vector<float>;
 
@@ -86,6 +90,21 @@ TEST(KeyBatchTest, RowsOfOneKeyAreAddedInTheOrderOfTheBatch) {
   Floats sums(4);
   batch.SumRows(0, 2, rows, sums);
   EXPECT_EQ(sums, (Floats{7, 70, 0, 60}));
+}
+
+TEST(KeyBatchTest, KeysTravelWithTheirChecksum) {
+  Random random(3);
+  KeyBatch batch;
+  for (const size_t size : {3000u, 5u, 0u, 400u}) {
+    batch.Assign(Draw(random, size, 1'000'000), kThreeShards);
+    for (size_t shard = 0; shard < 3; ++shard) {
+      const EncodedKeys& sent = batch.OnWire(shard);
+      const auto keys = DecodedKeys(sent.list, sent.frame);
+      ASSERT_TRUE(keys.ok()) << keys.status();
+      EXPECT_THAT(keys->As<uint64_t>(), ElementsAreArray(batch.KeysOf(shard)));
+      EXPECT_EQ(sent.checksum, FrameChecksum(sent.frame));
+    }
+  }
 }
 
 TEST(KeyBatchTest, EachPlaceGetsTheRowOfItsKey) {

@@ -100,13 +100,8 @@ proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request) {
   return push;
 }
 
-const EncodedKeys& KeysOnWire(ShardRequest& request) {
-  const std::span<const uint64_t> keys =
-      request.owner->operation.keyed->batch->KeysOf(request.shard.index.value());
-  if (keys.empty() || request.keys.checksum) return request.keys;
-  request.keys = Encoded(keys);
-  request.keys.checksum = FrameChecksum(request.keys.frame);
-  return request.keys;
+const EncodedKeys& KeysOnWire(const ShardRequest& request) {
+  return request.owner->operation.keyed->batch->OnWire(request.shard.index.value());
 }
 
 void AddKeys(const EncodedKeys& keys, Message& message) {

@@ -32,8 +32,8 @@ proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request);
 // for retries. Sets the request's checksum.
 Buffer GradientFrame(ShardRequest& request);
 
-// The keys of a request to a sparse table, encoded when they are needed first.
-const EncodedKeys& KeysOnWire(ShardRequest& request);
+// The keys of a request to a sparse table.
+const EncodedKeys& KeysOnWire(const ShardRequest& request);
 // Adds their frame, if there are keys. Precondition: it has its checksum.
 void AddKeys(const EncodedKeys& keys, Message& message);
 

@@ -91,9 +91,6 @@ struct ShardRequest {
   Version base_version;
   uint64_t base_generation = 0;
 
-  // Of an operation on a sparse table: its keys on the wire, once they are needed, and their
-  // checksum.
-  EncodedKeys keys;
   // The gradient on the wire.
   Buffer encoded;  // in the operation's format, unless that is float32 without feedback
   std::optional<uint32_t> checksum;
