@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -14,6 +15,8 @@ struct OperationResult {
   absl::Status status;
   // Lowest version among the shards.
   Version version;
+  // Of an operation on rows: the version of each shard of the table.
+  std::vector<Version> shard_versions = {};
   // Most updates by others between the values a gradient was computed on and its application.
   uint64_t staleness = 0;
   // Longest time since a shard's last update.

@@ -127,9 +127,14 @@ Handle ParameterClient::Push(const Table& table, const RowBatch& batch,
 
 Handle ParameterClient::Pull(const Table& table, const RowBatch& batch, std::span<float> rows,
                              const PullOptions& options) {
+  return Pull(table, batch, rows, options, {});
+}
+
+Handle ParameterClient::Pull(const Table& table, const RowBatch& batch, std::span<float> rows,
+                             const PullOptions& options, Finish finish) {
   return StartKeyed(table, batch,
                     {.keyed = KeyedOperation{.batch = {}, .pulls = true}, .read = options.bound},
-                    {}, rows, options.deadline);
+                    {}, rows, options.deadline, std::move(finish));
 }
 
 Handle ParameterClient::PushPull(const Table& table, const RowBatch& batch,
@@ -145,7 +150,7 @@ Handle ParameterClient::PushPull(const Table& table, const RowBatch& batch,
 
 Handle ParameterClient::StartKeyed(const Table& table, const RowBatch& batch, Operation operation,
                                    std::span<const float> gradient, std::span<float> rows,
-                                   absl::Duration deadline) {
+                                   absl::Duration deadline, Finish finish) {
   const std::shared_ptr<const KeyBatch> keys = batch.batch_;
   const size_t elements = batch.size() * table.width;
   if (keys == nullptr || !table.is_sparse() ||
@@ -170,12 +175,14 @@ Handle ParameterClient::StartKeyed(const Table& table, const RowBatch& batch, Op
     }
     operation.gradient = sums;
   }
-  return Start(std::move(operation), deadline);
+  return Start(std::move(operation), deadline, std::move(finish));
 }
 
-Handle ParameterClient::Start(Operation operation, absl::Duration deadline) {
+Handle ParameterClient::Start(Operation operation, absl::Duration deadline, Finish finish) {
   const Handle handle(connection_->runner());
-  operation.done = [handle](absl::Time, const OperationResult& result, Outbox&) {
+  operation.done = [handle, finish = std::move(finish)](absl::Time, const OperationResult& result,
+                                                        Outbox&) {
+    if (finish && result.status.ok()) finish(result);
     handle.Complete(result);
   };
   const absl::Duration patience =

@@ -179,12 +179,18 @@ class ParameterClient {
   NodeId node() const;
 
  private:
+  friend class RowCache;
+  // Runs on the loop before the handle is done, if the operation has succeeded.
+  using Finish = std::function<void(const OperationResult&)>;
+
   explicit ParameterClient(std::unique_ptr<Connection> connection, const ClientConfig& config);
-  Handle Start(Operation operation, absl::Duration deadline);
+  Handle Start(Operation operation, absl::Duration deadline, Finish finish = {});
   // Starts what the operation says with the rows of a batch; spans may be empty.
   Handle StartKeyed(const Table& table, const RowBatch& batch, Operation operation,
-                    std::span<const float> gradient, std::span<float> rows,
-                    absl::Duration deadline);
+                    std::span<const float> gradient, std::span<float> rows, absl::Duration deadline,
+                    Finish finish = {});
+  Handle Pull(const Table& table, const RowBatch& batch, std::span<float> rows,
+              const PullOptions& options, Finish finish);
 
   const ClientConfig config_;
   std::unique_ptr<Connection> connection_;

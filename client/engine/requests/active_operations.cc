@@ -133,6 +133,7 @@ ActiveOperation& ActiveOperations::Add(Operation operation, const ShardRange& sh
   active->first_request = first_request;
   active->unanswered = shards.count;
   active->result.version = Version(~uint64_t{0});
+  if (active->operation.keyed) active->result.shard_versions.resize(shards.count);
   active->result.durable = true;
   ActiveOperation& added = *active;
   active_.emplace(added.number, std::move(active));

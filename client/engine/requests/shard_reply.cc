@@ -104,6 +104,9 @@ void CountReply(const ShardRequest& request, const Message& reply) {
   const proto::ShardState& state = StateOf(reply);
   OperationResult& result = request.owner->result;
   result.version = std::min(result.version, Version(state.version()));
+  if (request.owner->operation.keyed) {
+    result.shard_versions[request.shard.index.value()] = Version(state.version());
+  }
   result.age = std::max(result.age, absl::Milliseconds(state.age_ms()));
   if (!request.pushes) {
     // An optimizer without slots has no PullReply.samples.

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/kept_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace covey::client {
+namespace {
+
+// Keys are looked up this many before their rows are copied, so that both are on their way from
+// memory meanwhile.
+constexpr size_t kAhead = 16;
+constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+constexpr size_t kFloatsPerLine = 16;
+
+size_t StrideOf(size_t width) {
+  return width < kFloatsPerLine ? std::bit_ceil(width)
+                                : (width + kFloatsPerLine - 1) / kFloatsPerLine * kFloatsPerLine;
+}
+
+}  // namespace
+
+KeptRows::KeptRows(size_t width, size_t shards, const Limits& limits)
+    : width_(width), stride_(StrideOf(width)), limits_(limits), newest_(shards) {
+  COVEY_CHECK(width > 0 && shards > 0 && limits.rows > 0 && limits.rows < kNone);
+}
+
+bool KeptRows::IsFresh(const Entry& entry, int64_t oldest) const {
+  const uint64_t newest = newest_[entry.shard].value();
+  return entry.time >= oldest &&
+         (newest <= entry.version || newest - entry.version <= limits_.updates);
+}
+
+void KeptRows::Find(absl::Time now, std::span<const uint64_t> keys, std::span<float> rows,
+                    std::vector<uint32_t>& left) {
+  COVEY_CHECK(rows.size() == keys.size() * width_);
+  const int64_t oldest = absl::ToUnixNanos(now - limits_.age);
+  std::array<uint32_t, kAhead> numbers;
+  for (size_t i = 0; i < keys.size() + kAhead; ++i) {
+    uint32_t& number = numbers[i % kAhead];
+    if (i >= kAhead) {
+      const size_t place = i - kAhead;
+      if (number == kNone) {
+        ++counts_.missing;
+        left.push_back(static_cast<uint32_t>(place));
+      } else if (Entry& entry = entries_[number]; !IsFresh(entry, oldest)) {
+        ++counts_.outdated;
+        left.push_back(static_cast<uint32_t>(place));
+      } else {
+        ++counts_.found;
+        entry.was_found = true;
+        std::copy_n(Row(number), width_, rows.data() + place * width_);
+      }
+    }
+    if (i >= keys.size()) continue;
+    if (i + kAhead < keys.size()) number_of_.prefetch(keys[i + kAhead]);
+    const auto found = number_of_.find(keys[i]);
+    number = found == number_of_.end() ? kNone : found->second;
+    if (number == kNone) continue;
+    __builtin_prefetch(&entries_[number], 1);
+    __builtin_prefetch(Row(number));
+  }
+}
+
+uint32_t KeptRows::Take() {
+  if (!unused_.empty()) {
+    const uint32_t number = unused_.back();
+    unused_.pop_back();
+    return number;
+  }
+  if (entries_.size() < limits_.rows) {
+    entries_.emplace_back();
+    rows_.resize((entries_.size() * stride_ + kFloatsPerLine - 1) / kFloatsPerLine);
+    return static_cast<uint32_t>(entries_.size() - 1);
+  }
+  // Ends: an entry that is passed over goes in the next round.
+  for (;; hand_ = (hand_ + 1) % entries_.size()) {
+    Entry& entry = entries_[hand_];
+    if (entry.was_found) {
+      entry.was_found = false;
+      continue;
+    }
+    number_of_.erase(entry.key);
+    return static_cast<uint32_t>(std::exchange(hand_, (hand_ + 1) % entries_.size()));
+  }
+}
+
+void KeptRows::Keep(uint64_t key, std::span<const float> row, const Reading& reading) {
+  COVEY_CHECK(row.size() == width_);
+  const auto [found, is_new] = number_of_.try_emplace(key, kNone);
+  if (is_new) found->second = Take();
+  entries_[found->second] = {.key = key,
+                             .version = reading.version.value(),
+                             .time = absl::ToUnixNanos(reading.time),
+                             .shard = reading.shard,
+                             // One that was read again has been looked for.
+                             .was_found = !is_new};
+  std::copy(row.begin(), row.end(), Row(found->second));
+}
+
+void KeptRows::Forget(uint64_t key) {
+  const auto found = number_of_.find(key);
+  if (found == number_of_.end()) return;
+  unused_.push_back(found->second);
+  number_of_.erase(found);
+}
+
+}  // namespace covey::client

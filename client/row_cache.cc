@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/row_cache.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "client/row_batch.h"
+#include "common/base/clock.h"
+#include "common/table/key_slots.h"
+
+namespace covey::client {
+namespace {
+
+// Keys whose entries are on their way from memory.
+constexpr size_t kAhead = 8;
+
+}  // namespace
+
+// A pull of rows that were missing. Its handle hands the memory over: the client's loop has it
+// before, the cache afterwards.
+struct RowCache::Reading {
+  absl::Time since;
+  std::vector<uint32_t> places;
+  std::vector<uint64_t> keys;
+  std::vector<float> rows;
+  RowBatch batch;
+  std::optional<Handle> handle;
+  bool is_wanted = true;  // by the cache
+};
+
+absl::StatusOr<std::unique_ptr<RowCache>> RowCache::Create(ParameterClient& client,
+                                                           const Table& table,
+                                                           const Options& options) {
+  if (!table.is_sparse()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", table.name, "' is dense, and has no rows with keys; pull all its elements"));
+  }
+  if (options.rows_max == 0 || options.rows_max >= std::numeric_limits<uint32_t>::max()) {
+    return absl::InvalidArgumentError(absl::StrCat("a cache of ", options.rows_max,
+                                                   " rows of table '", table.name, "'; keep 1 to ",
+                                                   std::numeric_limits<uint32_t>::max() - 1));
+  }
+  if (options.max_age <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a cache of rows of table '", table.name, "' that are at most ",
+                     absl::FormatDuration(options.max_age),
+                     " old; allow more than zero, or pull from the servers alone"));
+  }
+  return absl::WrapUnique(new RowCache(client, table, options));
+}
+
+RowCache::RowCache(ParameterClient& client, const Table& table, const Options& options)
+    : client_(client),
+      table_(table),
+      kept_(table.width, table.shard_ends.size(),
+            {.rows = options.rows_max, .age = options.max_age, .updates = options.max_updates}) {}
+
+RowCache::~RowCache() = default;
+
+Handle RowCache::Pull(std::span<const uint64_t> keys, std::span<float> rows,
+                      absl::Duration deadline) {
+  const size_t width = table_.width;
+  if (rows.size() != keys.size() * width || keys.size() > std::numeric_limits<uint32_t>::max()) {
+    return Handle({.status = absl::InvalidArgumentError(absl::StrCat(
+                       "table '", table_.name, "' has ", width, " columns; got ", keys.size(),
+                       " keys and ", rows.size(), " row elements; pass a row for each key"))});
+  }
+  KeepWhatWasRead();
+  const std::shared_ptr<Reading> reading = TakeSpare();
+  reading->since = MonotonicNow();
+  kept_.Find(reading->since, keys, rows, reading->places);
+  if (reading->places.empty()) {
+    spares_.push_back(reading);
+    return Handle(OperationResult());
+  }
+  for (const uint32_t place : reading->places) reading->keys.push_back(keys[place]);
+  reading->rows.resize(reading->keys.size() * width);
+  if (const absl::Status fits = reading->batch.Assign(table_, reading->keys); !fits.ok()) {
+    return Handle({.status = fits});
+  }
+  const auto finish = [reading, rows, width](const OperationResult&) {
+    for (size_t i = 0; i < reading->places.size(); ++i) {
+      std::copy_n(reading->rows.data() + i * width, width,
+                  rows.data() + reading->places[i] * width);
+    }
+  };
+  reading->handle =
+      client_.Pull(table_, reading->batch, reading->rows, {.deadline = deadline}, finish);
+  under_way_.push_back(reading);
+  return *reading->handle;
+}
+
+std::shared_ptr<RowCache::Reading> RowCache::TakeSpare() {
+  if (spares_.empty()) return std::make_shared<Reading>();
+  const std::shared_ptr<Reading> spare = std::move(spares_.back());
+  spares_.pop_back();
+  spare->places.clear();
+  spare->keys.clear();
+  spare->is_wanted = true;
+  return spare;
+}
+
+void RowCache::KeepWhatWasRead() {
+  std::erase_if(under_way_, [this](const std::shared_ptr<Reading>& reading) {
+    if (!reading->handle->done()) return false;
+    const OperationResult result = reading->handle->result();
+    if (result.status.ok()) {
+      if (reading->is_wanted) Keep(*reading, result.shard_versions);
+      spares_.push_back(reading);
+    }
+    return true;
+  });
+}
+
+void RowCache::Keep(const Reading& reading, const std::vector<Version>& versions) {
+  for (uint32_t shard = 0; shard < versions.size(); ++shard) {
+    kept_.SetNewest(shard, versions[shard]);
+  }
+  const size_t width = table_.width;
+  for (size_t i = 0; i < reading.keys.size(); ++i) {
+    if (i + kAhead < reading.keys.size()) kept_.Prefetch(reading.keys[i + kAhead]);
+    const auto end = std::ranges::upper_bound(table_.shard_ends, SlotOfKey(reading.keys[i]));
+    const auto shard = static_cast<uint32_t>(end - table_.shard_ends.begin());
+    kept_.Keep(reading.keys[i], std::span(reading.rows).subspan(i * width, width),
+               {.time = reading.since, .version = versions[shard], .shard = shard});
+  }
+}
+
+void RowCache::Forget(std::span<const uint64_t> keys) {
+  KeepWhatWasRead();
+  // They may have been read before what the caller knows of.
+  for (const std::shared_ptr<Reading>& reading : under_way_) reading->is_wanted = false;
+  for (const uint64_t key : keys) kept_.Forget(key);
+}
+
+RowCache::Counts RowCache::counts() {
+  KeepWhatWasRead();
+  const KeptRows::Counts& of_keys = kept_.counts();
+  return {.hits = of_keys.found,
+          .misses = of_keys.missing + of_keys.outdated,
+          .outdated = of_keys.outdated,
+          .rows = kept_.size()};
+}
+
+}  // namespace covey::client
