@@ -109,6 +109,7 @@ absl::StatusOr<std::vector<client::InitialValues>> InitialValuesOf(
 using covey::c::CheckMemory;
 using covey::c::CheckRows;
 using covey::c::Guard;
+using covey::c::GuardCache;
 using covey::c::GuardClient;
 using covey::c::NewHandle;
 using covey::c::NewObject;
@@ -116,6 +117,7 @@ using covey::c::NewText;
 using covey::c::NotNull;
 using covey::c::Release;
 using covey::client::ParameterClient;
+using covey::client::RowCache;
 
 extern "C" {
 
@@ -325,6 +327,64 @@ covey_code covey_client_push_pull_rows(covey_client* client, const covey_table* 
     COVEY_ASSIGN_OR_RETURN(const auto pull_options, covey::c::PullOptionsOf(pull));
     *handle = NewHandle(parameters.PushPull(table->table, batch->batch, {gradient, elements},
                                             {rows, elements}, push_options, pull_options));
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_row_cache_new(covey_client* client, const covey_table* table,
+                               const covey_row_cache_options* options, covey_row_cache** cache,
+                               covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
+    COVEY_RETURN_IF_ERROR(NotNull(cache, "cache"));
+    COVEY_ASSIGN_OR_RETURN(const auto given,
+                           covey::c::OptionsOf<covey_row_cache_options>(
+                               options, "covey_row_cache_options", COVEY_ROW_CACHE_OPTIONS_INIT));
+    COVEY_ASSIGN_OR_RETURN(const absl::Duration max_age, covey::c::DeadlineOf(given.max_age));
+    COVEY_ASSIGN_OR_RETURN(auto rows,
+                           RowCache::Create(parameters, table->table,
+                                            {.rows_max = static_cast<size_t>(given.rows_max),
+                                             .max_age = max_age,
+                                             .max_updates = given.max_updates}));
+    auto object = std::make_unique<covey_row_cache>();
+    object->client = client;
+    object->cache = std::move(rows);
+    *cache = object.release();
+    return absl::OkStatus();
+  });
+}
+
+void covey_row_cache_free(covey_row_cache* cache) { Release(cache); }
+
+covey_code covey_row_cache_pull(covey_row_cache* cache, const uint64_t* keys, uint64_t count,
+                                float* rows, uint64_t elements, double seconds,
+                                covey_handle** handle, covey_error* error) {
+  return GuardCache(cache, error, [&](RowCache& kept) -> absl::Status {
+    if (count > 0) COVEY_RETURN_IF_ERROR(NotNull(keys, "keys"));
+    if (elements > 0) COVEY_RETURN_IF_ERROR(NotNull(rows, "rows"));
+    COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
+    COVEY_ASSIGN_OR_RETURN(const absl::Duration deadline, covey::c::DeadlineOf(seconds));
+    *handle = NewHandle(kept.Pull({keys, count}, {rows, elements}, deadline));
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_row_cache_forget(covey_row_cache* cache, const uint64_t* keys, uint64_t count,
+                                  covey_error* error) {
+  return GuardCache(cache, error, [&](RowCache& kept) -> absl::Status {
+    if (count > 0) COVEY_RETURN_IF_ERROR(NotNull(keys, "keys"));
+    kept.Forget({keys, count});
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_row_cache_count(covey_row_cache* cache, covey_row_cache_counts* counts,
+                                 covey_error* error) {
+  return GuardCache(cache, error, [&](RowCache& kept) -> absl::Status {
+    const RowCache::Counts now = kept.counts();
+    covey::c::Return(
+        {.hits = now.hits, .misses = now.misses, .outdated = now.outdated, .rows = now.rows},
+        counts);
     return absl::OkStatus();
   });
 }

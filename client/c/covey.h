@@ -318,6 +318,52 @@ COVEY_API covey_code covey_client_push_pull_rows(covey_client* client, const cov
                                                  const covey_pull_options* pull,
                                                  covey_handle** handle, covey_error* error);
 
+/* Rows that were read before, for reads that may be a little old (client/row_cache.h). Any thread may
+ * use it. The client must outlive it. */
+typedef struct covey_row_cache covey_row_cache;
+typedef struct covey_row_cache_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Rows that are kept, at least 1. */
+  uint64_t rows_max;
+  /* Seconds since a row was read last, after which it is read again; more than 0. */
+  double max_age;
+  /* Updates of a row's shard since, likewise, as far as earlier pulls of this cache have seen;
+   * 2^64 - 1 = any number. */
+  uint64_t max_updates;
+} covey_row_cache_options;
+#define COVEY_ROW_CACHE_OPTIONS_INIT \
+  { sizeof(covey_row_cache_options), 0, 100000, 1.0, UINT64_MAX }
+typedef struct covey_row_cache_counts {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t hits; /* of all pulls' keys */
+  uint64_t misses;
+  uint64_t outdated; /* of the misses: rows that were kept, and had to be read again */
+  uint64_t rows;     /* kept now */
+} covey_row_cache_counts;
+#define COVEY_ROW_CACHE_COUNTS_INIT \
+  { sizeof(covey_row_cache_counts), 0, 0, 0, 0, 0 }
+/* INVALID_ARGUMENT: the table is dense, or an option is out of its range. */
+COVEY_API covey_code covey_row_cache_new(covey_client* client, const covey_table* table,
+                                         const covey_row_cache_options* options,
+                                         covey_row_cache** cache, covey_error* error);
+/* Also while pulls are in progress. */
+COVEY_API void covey_row_cache_free(covey_row_cache* cache);
+/* `keys` is the caller's again when the call returns, `rows` when the handle is done; `elements` is
+ * `count` times covey_table_width. `seconds`: deadline; 0 = the client's. Errors are those of
+ * covey_client_pull_rows. */
+COVEY_API covey_code covey_row_cache_pull(covey_row_cache* cache, const uint64_t* keys,
+                                          uint64_t count, float* rows, uint64_t elements,
+                                          double seconds, covey_handle** handle,
+                                          covey_error* error);
+/* Has the rows of these keys read again when they are pulled next: after a push of theirs, for
+ * example. */
+COVEY_API covey_code covey_row_cache_forget(covey_row_cache* cache, const uint64_t* keys,
+                                            uint64_t count, covey_error* error);
+COVEY_API covey_code covey_row_cache_count(covey_row_cache* cache, covey_row_cache_counts* counts,
+                                           covey_error* error);
+
 /* Waits until every push started before is as durable as its table requires. */
 COVEY_API covey_code covey_client_flush(covey_client* client, double seconds, covey_error* error);
 /* Returns when `participants` nodes wait under this name. */

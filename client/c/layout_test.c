@@ -36,6 +36,19 @@ AT(covey_pull_options, max_age_seconds, 24);
 AT(covey_pull_options, deadline_seconds, 32);
 SIZE(covey_pull_options, 40);
 
+AT(covey_row_cache_options, reserved, 4);
+AT(covey_row_cache_options, rows_max, 8);
+AT(covey_row_cache_options, max_age, 16);
+AT(covey_row_cache_options, max_updates, 24);
+SIZE(covey_row_cache_options, 32);
+
+AT(covey_row_cache_counts, reserved, 4);
+AT(covey_row_cache_counts, hits, 8);
+AT(covey_row_cache_counts, misses, 16);
+AT(covey_row_cache_counts, outdated, 24);
+AT(covey_row_cache_counts, rows, 32);
+SIZE(covey_row_cache_counts, 40);
+
 AT(covey_place, rank, 4);
 AT(covey_place, group, 8);
 AT(covey_place, group_rank, 12);

@@ -9,6 +9,7 @@
 #include "client/c/covey.h"
 #include "client/handle.h"
 #include "client/parameter_client.h"
+#include "client/row_cache.h"
 #include "common/base/mutex.h"
 #include "common/net/descriptor.h"
 #include "worker/data_source.h"
@@ -28,6 +29,13 @@ struct covey_table {
 
 struct covey_batch {
   covey::client::RowBatch batch;
+};
+
+// The mutex makes its calls one at a time.
+struct covey_row_cache {
+  covey_client* client;
+  covey::Mutex mutex;
+  std::unique_ptr<covey::client::RowCache> cache;
 };
 
 struct covey_handle {
@@ -82,6 +90,18 @@ covey_code GuardWorker(covey_worker* worker, covey_error* error, const Body& bod
     if (!status.ok()) return status;
     const MutexLock lock(worker->mutex);
     return body();
+  });
+}
+
+// Likewise of a cache.
+template <typename Body>
+covey_code GuardCache(covey_row_cache* cache, covey_error* error, const Body& body) noexcept {
+  return Guard(error, [&]() -> absl::Status {
+    absl::Status status = NotNull(cache, "cache");
+    if (status.ok()) status = cache->client->creator.Check();
+    if (!status.ok()) return status;
+    const MutexLock lock(cache->mutex);
+    return body(*cache->cache);
   });
 }
 

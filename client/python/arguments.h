@@ -36,6 +36,11 @@ struct Kind<covey_batch> {
   static void Release(covey_batch* object) { covey_batch_free(object); }
 };
 template <>
+struct Kind<covey_row_cache> {
+  static constexpr char kName[] = "covey row cache";
+  static void Release(covey_row_cache* object) { covey_row_cache_free(object); }
+};
+template <>
 struct Kind<covey_handle> {
   static constexpr char kName[] = "covey handle";
   static void Release(covey_handle* object) { covey_handle_free(object); }

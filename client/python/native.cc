@@ -338,6 +338,62 @@ PyObject* BatchNew(PyObject*, Given given, Py_ssize_t count) {
       [&] { return NewCapsule(batch); });
 }
 
+PyObject* RowCacheNew(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 5);
+  auto* const client = in.Take<covey_client>();
+  const auto* const table = in.Take<covey_table>();
+  covey_row_cache_options options = COVEY_ROW_CACHE_OPTIONS_INIT;
+  options.rows_max = in.Count();
+  options.max_age = in.Number();
+  options.max_updates = in.Count();
+  covey_row_cache* cache = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_row_cache_new(client, table, &options, &cache, error);
+      },
+      [&] { return NewCapsule(cache); });
+}
+
+PyObject* RowCachePull(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 5);
+  in.Take<covey_client>();  // the cache's, which must be open
+  auto* const cache = in.Take<covey_row_cache>();
+  const KeySpan keys = in.Keys();
+  const Floats rows = in.WritableFloats();
+  const double seconds = in.Number();
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_row_cache_pull(cache, keys.data, keys.count, rows.data, rows.elements, seconds,
+                                    &handle, error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+PyObject* RowCacheForget(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 3);
+  in.Take<covey_client>();
+  auto* const cache = in.Take<covey_row_cache>();
+  const KeySpan keys = in.Keys();
+  return in.Call([&](covey_error* error) {
+    return covey_row_cache_forget(cache, keys.data, keys.count, error);
+  });
+}
+
+PyObject* RowCacheCount(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  in.Take<covey_client>();
+  auto* const cache = in.Take<covey_row_cache>();
+  covey_row_cache_counts counts = COVEY_ROW_CACHE_COUNTS_INIT;
+  return in.Call([&](covey_error* error) { return covey_row_cache_count(cache, &counts, error); },
+                 [&] {
+                   return Py_BuildValue("(KKKK)", static_cast<unsigned long long>(counts.hits),
+                                        static_cast<unsigned long long>(counts.misses),
+                                        static_cast<unsigned long long>(counts.outdated),
+                                        static_cast<unsigned long long>(counts.rows));
+                 });
+}
+
 PyObject* ClientPushRows(PyObject*, Given given, Py_ssize_t count) {
   Arguments in(given, count, 7);
   auto* const client = in.Take<covey_client>();
@@ -810,6 +866,10 @@ PyMethodDef methods[] = {
     Method("client_set_contract", &ClientSetContract),
     Method("client_status", &ClientStatus),
     Method("batch_new", &BatchNew),
+    Method("row_cache_new", &RowCacheNew),
+    Method("row_cache_pull", &RowCachePull),
+    Method("row_cache_forget", &RowCacheForget),
+    Method("row_cache_count", &RowCacheCount),
     Method("client_push_rows", &ClientPushRows),
     Method("client_pull_rows", &ClientPullRows),
     Method("client_push_pull_rows", &ClientPushPullRows),

@@ -109,6 +109,30 @@ class ClientTest(cluster.ProcessTest):
         pushed = table.push(many, array.array("f", [1.0] * 200)).wait()
         self.assertGreater(pushed.rows_refused, 90)
 
+    def test_a_cache_of_rows(self):
+        table = self.client.create_sparse_table(covey.SparseTableSpec(
+            "cached", 2, covey.sgd(1), "async"))
+        cache = table.cache(max_age=600, max_updates=1000)
+        keys = array.array("Q", [7, 2 ** 64 - 1, 7])
+        rows = array.array("f", bytes(24))
+        self.assertEqual([0] * 6, list(cache.pull(keys, rows).wait().values))
+        table.push(keys, array.array("f", [1, 2, 3, 4, 10, 20])).wait()
+        self.assertEqual([0] * 6, list(cache.pull(keys, rows).wait().values))
+        cache.forget(array.array("Q", [7]))
+        result = cache.pull(keys, rows, timeout=20).wait()
+        self.assertEqual([-11, -22, 0, 0, -11, -22], list(result.values))
+        self.assertEqual(covey.CacheCounts(hits=4, misses=5, outdated=0, rows=2), cache.counts)
+        self.client.flush()
+        for options, why in (({"rows": 0}, "keep 1 to 4294967294"), ({"max_age": 0}, "more than zero")):
+            with self.assertRaisesRegex(covey.InvalidArgument, why):
+                table.cache(**options)
+        with self.assertRaisesRegex(covey.InvalidArgument, "got 3 keys and 4 row elements"):
+            cache.pull(keys, array.array("f", bytes(16))).wait()
+        with covey.connect(self.cluster.address, job=cluster.JOB) as other:
+            closed = other.find_sparse_table("cached").cache()
+        with self.assertRaisesRegex(covey.FailedPrecondition, "closed"):
+            closed.pull(keys, rows)
+
     def test_the_life_of_rows(self):
         keys = array.array("Q", range(100))
         gradient = array.array("f", [1.0] * 100)

@@ -93,7 +93,7 @@ _BANS = [
         "keep the state in one actor and send it messages",
         allowed={
             "client/cli/bench/limits/ring_limit.cc": "measures memory that two processes share",
-            "client/c/objects.h": "where threads of a program in another language meet a worker",
+            "client/c/objects.h": "where threads of a program in another language meet a worker or a cache",
             "client/engine/connection.*": "where the user's threads meet the client's loop",
             "scheduler/rpc/admission.cc": "gRPC's threads ask it before they trouble the loop",
             "scheduler/log/etcd/fake_etcd.h": "a server, for tests, on gRPC's threads",

@@ -42,17 +42,17 @@ from covey.errors import (Aborted, AlreadyExists, Cancelled, CoveyError, DataLos
 from covey.handle import Handle, Result
 from covey.local_cluster import init
 from covey.source import DataSource
-from covey.sparse import Batch, SparseTable
+from covey.sparse import Batch, CacheCounts, RowCache, SparseTable
 from covey.step import Step
 from covey.worker import Group, Worker, join
 
 __version__ = _native.library_version()
 
 __all__ = [
-    "Aborted", "AlreadyExists", "Batch", "Cancelled", "Client", "CoveyError", "DataLoss",
-    "DataSource", "DeadlineExceeded", "FailedPrecondition", "Group", "Handle", "Internal",
-    "InvalidArgument", "NotFound", "Optimizer", "ResourceExhausted", "Result", "SparseTable",
-    "SparseTableSpec", "Step", "Table", "TableSpec", "TableState", "Unavailable", "Worker",
+    "Aborted", "AlreadyExists", "Batch", "CacheCounts", "Cancelled", "Client", "CoveyError",
+    "DataLoss", "DataSource", "DeadlineExceeded", "FailedPrecondition", "Group", "Handle",
+    "Internal", "InvalidArgument", "NotFound", "Optimizer", "ResourceExhausted", "Result",
+    "RowCache", "SparseTable", "SparseTableSpec", "Step", "Table", "TableSpec", "TableState", "Unavailable", "Worker",
     "adagrad", "adam", "adamw", "connect", "constant", "cosine", "ftrl", "init", "join",
     "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov", "normal",
     "rowwise_adagrad", "sgd", "step_decay", "uniform",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import covey._native as _native
@@ -11,6 +12,70 @@ from covey.handle import Handle
 
 if TYPE_CHECKING:
     from covey.client import Client
+
+
+@dataclass(frozen=True)
+class CacheCounts:
+    """Keys of all pulls from a RowCache; one that repeats in a pull counts each time.
+
+    Attributes:
+        hits: whose rows were answered from the cache.
+        misses: whose rows were read from servers.
+        outdated: of the misses, those that were kept, and had to be read again.
+        rows: kept now.
+    """
+
+    hits: int
+    misses: int
+    outdated: int
+    rows: int
+
+
+class RowCache:
+    """Rows of a sparse table that were read before, for reads that may be a little old; by
+    SparseTable.cache.
+
+    For serving, and for training where few keys are most of what is read:
+
+        cache = table.cache(max_age=1.0)
+        rows = cache.pull(keys).wait().values           # len(keys) x width
+
+    A row that is answered from the cache was the servers' at some time within `max_age`. The
+    contract of the table bounds only what is read from servers. Any thread may use it.
+    """
+
+    def __init__(self, table: SparseTable, native: Any) -> None:
+        self._table = table
+        self._native = native
+
+    def pull(self, keys: Any, out: Any = None, *, timeout: float | None = None) -> Handle:
+        """Starts to read the rows of the keys into `out`, or into a new array.
+
+        The handle is done at once where the cache has all rows.
+
+        Args:
+            keys: 64-bit integers as SparseTable takes them; no batch, which would be sorted for
+                nothing. They may be changed as soon as the call returns.
+            out: float32, a row for each key; untouched by others until the handle is done.
+            timeout: deadline in seconds; None = the client's.
+        """
+        memory = keys_of(keys)
+        if out is None:
+            out = new_rows(count_of(memory), self._table.width)
+        native = _native.row_cache_pull(
+            self._table._client._native, self._native, memory, floats(out, "out", writable=True),
+            timeout_number(timeout))
+        return Handle(native, (out, self), out)
+
+    def forget(self, keys: Any) -> None:
+        """Has the rows of these keys read again when they are pulled next; after a push of theirs, for
+        example, to see its effect."""
+        _native.row_cache_forget(self._table._client._native, self._native, keys_of(keys))
+
+    @property
+    def counts(self) -> CacheCounts:
+        """Since the cache was made."""
+        return CacheCounts(*_native.row_cache_count(self._table._client._native, self._native))
 
 
 class Batch:
@@ -61,11 +126,21 @@ class SparseTable:
     def batch(self, keys: Any) -> Batch:
         """For one mini-batch; any number of operations may use it."""
         memory = keys_of(keys)
-        native = _native.batch_new(self._native, memory)
-        if isinstance(memory, tuple):
-            return Batch(native, memory[1])
-        view = memoryview(memory)
-        return Batch(native, view.nbytes // 8)
+        return Batch(_native.batch_new(self._native, memory), count_of(memory))
+
+    def cache(self, rows: int = 100_000, *, max_age: float = 1.0,
+              max_updates: int | None = None) -> RowCache:
+        """A cache of rows, whose pulls are answered from it where they can be.
+
+        Args:
+            rows: most rows that are kept; each takes 4 bytes per element and about 60 more.
+            max_age: seconds after which a row is read again; more than 0.
+            max_updates: updates of a row's shard after which it is read again, as far as earlier
+                pulls of the cache have seen; None = any number.
+        """
+        return RowCache(self, _native.row_cache_new(
+            self._client._native, self._native, rows, max_age,
+            2 ** 64 - 1 if max_updates is None else max_updates))
 
     def pull(self, keys: Any, out: Any = None, *, min_version: int = 0,
              staleness: int | None = None, max_age: float = 0.0,
@@ -125,5 +200,17 @@ class SparseTable:
         return keys if isinstance(keys, Batch) else self.batch(keys)
 
     def _new(self, batch: Batch) -> Any:
-        import numpy  # here, because programs without NumPy pass `out`
-        return numpy.empty((len(batch), self.width), numpy.float32)
+        return new_rows(len(batch), self.width)
+
+
+def count_of(keys: Any) -> int:
+    """How many keys there are in what keys_of() has returned."""
+    if isinstance(keys, tuple):
+        count: int = keys[1]
+        return count
+    return memoryview(keys).nbytes // 8
+
+
+def new_rows(count: int, width: int) -> Any:
+    import numpy  # here, because programs without NumPy pass `out`
+    return numpy.empty((count, width), numpy.float32)
