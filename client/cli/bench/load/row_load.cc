@@ -5,9 +5,11 @@
 #include <span>
 #include <utility>
 
+#include "absl/random/zipf_distribution.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/bench/load/operation_turn.h"
 #include "client/row_batch.h"
+#include "client/row_cache.h"
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
@@ -19,6 +21,7 @@ namespace {
 using client::Handle;
 using client::ParameterClient;
 using client::RowBatch;
+using client::RowCache;
 using client::Table;
 
 constexpr uint64_t kRows = 1'000'000;
@@ -28,6 +31,13 @@ constexpr size_t kBatches = 16;  // of each lane, in turns
 constexpr int kOutstanding = 4;
 // So that a rate in GB/s counts million rows.
 constexpr uint64_t kBytesPerRow = 1'000;
+// Keys that are far from equally frequent, as those of words and users: the tenth of the rows that
+// comes most often is 88 % of what is read. So many batches that they hardly repeat in a turn.
+constexpr double kZipfExponent = 1.05;
+constexpr size_t kZipfBatches = 256;
+// Frequent keys lie anywhere among the others.
+constexpr uint64_t kSpread = 387'420'489;
+constexpr client::RowCache::Options kCache = {.rows_max = kRows / 10, .max_age = absl::Seconds(1)};
 
 proto::TableSpec Spec(const Block& block, uint32_t replicas) {
   proto::TableSpec spec;
@@ -42,7 +52,17 @@ proto::TableSpec Spec(const Block& block, uint32_t replicas) {
   return spec;
 }
 
-// The table, and the keys and memory of one lane.
+// For distributions of Abseil.
+struct RandomBits {
+  using result_type = uint64_t;
+  static constexpr uint64_t min() { return 0; }
+  static constexpr uint64_t max() { return ~uint64_t{0}; }
+  uint64_t operator()() { return random.Next(); }
+
+  Random& random;
+};
+
+// The table, and the keys and memory of all lanes.
 class RowsUnderLoad {
  public:
   RowsUnderLoad(ParameterClient& owner, Table table) : owner_(owner), table_(std::move(table)) {
@@ -54,6 +74,15 @@ class RowsUnderLoad {
         for (size_t i = 0; i < kBatchKeys; ++i) keys.push_back(random.Below(kRows));
       }
     }
+    absl::zipf_distribution<uint64_t> rank(kRows - 1, kZipfExponent, 1);
+    RandomBits bits{random};
+    for (ZipfLane& lane : zipf_lanes_) {
+      lane.rows.resize(kBatchKeys * kWidth);
+      lane.keys.resize(kZipfBatches);
+      for (std::vector<uint64_t>& keys : lane.keys) {
+        for (size_t i = 0; i < kBatchKeys; ++i) keys.push_back(rank(bits) * kSpread % kRows);
+      }
+    }
   }
   ~RowsUnderLoad() {
     const absl::Status dropped = owner_.DropTable(table_.name);
@@ -62,6 +91,7 @@ class RowsUnderLoad {
 
   // Makes all rows, and a batch of each lane's keys.
   absl::Status Fill() {
+    COVEY_ASSIGN_OR_RETURN(cache_, RowCache::Create(owner_, table_, kCache));
     constexpr uint64_t kStep = 100'000;
     const std::vector<float> zeros(kStep * kWidth);
     std::vector<uint64_t> keys(kStep);
@@ -88,6 +118,16 @@ class RowsUnderLoad {
     Lane& lane = lanes_[number];
     return owner_.Push(table_, lane.batches[lane.next++ % kBatches], lane.gradient);
   }
+  Handle PullZipf(int number) {
+    ZipfLane& lane = zipf_lanes_[number];
+    const absl::Status assigned = lane.batch.Assign(table_, lane.Next());
+    COVEY_CHECK(assigned.ok());
+    return owner_.Pull(table_, lane.batch, std::span<float>(lane.rows));
+  }
+  Handle PullCached(int number) {
+    ZipfLane& lane = zipf_lanes_[number];
+    return cache_->Pull(lane.Next(), std::span<float>(lane.rows));
+  }
   Handle PushPull(int number) {
     Lane& lane = lanes_[number];
     const RowBatch& batch = lane.NextSorted(table_);
@@ -111,9 +151,20 @@ class RowsUnderLoad {
     }
   };
 
+  struct ZipfLane {
+    std::vector<std::vector<uint64_t>> keys;
+    RowBatch batch;
+    std::vector<float> rows;
+    size_t next = 0;
+
+    const std::vector<uint64_t>& Next() { return keys[next++ % kZipfBatches]; }
+  };
+
   ParameterClient& owner_;
   const Table table_;
   std::array<Lane, kOutstanding> lanes_;
+  std::array<ZipfLane, kOutstanding> zipf_lanes_;
+  std::unique_ptr<RowCache> cache_;
 };
 
 }  // namespace
@@ -142,6 +193,8 @@ absl::StatusOr<std::vector<Contender>> MakeRowLoad(
   add("pull", [load](int lane) { return load->Pull(lane); });
   add("push", [load](int lane) { return load->Push(lane); });
   add("push_pull", [load](int lane) { return load->PushPull(lane); });
+  add("pull, zipf", [load](int lane) { return load->PullZipf(lane); });
+  add("pull, zipf, cached", [load](int lane) { return load->PullCached(lane); });
   return contenders;
 }
 
