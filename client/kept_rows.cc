@@ -27,16 +27,17 @@ size_t StrideOf(size_t width) {
 KeptRows::KeptRows(size_t width, size_t shards, const Limits& limits)
     : width_(width), stride_(StrideOf(width)), limits_(limits), newest_(shards) {
   COVEY_CHECK(width > 0 && shards > 0 && limits.rows > 0 && limits.rows < kNone);
+  COVEY_CHECK(shards <= size_t{1} << 16);
 }
 
 bool KeptRows::IsFresh(const Entry& entry, int64_t oldest) const {
-  const uint64_t newest = newest_[entry.shard].value();
-  return entry.time >= oldest &&
-         (newest <= entry.version || newest - entry.version <= limits_.updates);
+  const ShardVersion& newest = newest_[entry.shard];
+  return entry.time >= oldest && entry.generation == static_cast<uint32_t>(newest.generation) &&
+         newest.version.value() - entry.version <= limits_.updates;
 }
 
 void KeptRows::Find(absl::Time now, std::span<const uint64_t> keys, std::span<float> rows,
-                    std::vector<uint32_t>& left) {
+                    std::vector<uint32_t>& unfilled) {
   COVEY_CHECK(rows.size() == keys.size() * width_);
   const int64_t oldest = absl::ToUnixNanos(now - limits_.age);
   std::array<uint32_t, kAhead> numbers;
@@ -46,10 +47,10 @@ void KeptRows::Find(absl::Time now, std::span<const uint64_t> keys, std::span<fl
       const size_t place = i - kAhead;
       if (number == kNone) {
         ++counts_.missing;
-        left.push_back(static_cast<uint32_t>(place));
+        unfilled.push_back(static_cast<uint32_t>(place));
       } else if (Entry& entry = entries_[number]; !IsFresh(entry, oldest)) {
-        ++counts_.outdated;
-        left.push_back(static_cast<uint32_t>(place));
+        ++counts_.stale;
+        unfilled.push_back(static_cast<uint32_t>(place));
       } else {
         ++counts_.found;
         entry.was_found = true;
@@ -73,9 +74,10 @@ uint32_t KeptRows::Take() {
     return number;
   }
   if (entries_.size() < limits_.rows) {
+    const size_t number = entries_.size();
+    rows_.resize(((number + 1) * stride_ + kFloatsPerLine - 1) / kFloatsPerLine);
     entries_.emplace_back();
-    rows_.resize((entries_.size() * stride_ + kFloatsPerLine - 1) / kFloatsPerLine);
-    return static_cast<uint32_t>(entries_.size() - 1);
+    return static_cast<uint32_t>(number);
   }
   // Ends: an entry that is passed over goes in the next round.
   for (;; hand_ = (hand_ + 1) % entries_.size()) {
@@ -91,18 +93,33 @@ uint32_t KeptRows::Take() {
 
 void KeptRows::Keep(uint64_t key, std::span<const float> row, const Reading& reading) {
   COVEY_CHECK(row.size() == width_);
-  const auto [found, is_new] = number_of_.try_emplace(key, kNone);
-  if (is_new) found->second = Take();
-  entries_[found->second] = {.key = key,
-                             .version = reading.version.value(),
-                             .time = absl::ToUnixNanos(reading.time),
-                             .shard = reading.shard,
-                             // One that was read again has been looked for.
-                             .was_found = !is_new};
-  std::copy(row.begin(), row.end(), Row(found->second));
+  SetNewest(reading.shard, reading.version);
+  const auto found = number_of_.find(key);
+  const bool is_new = found == number_of_.end();
+  const uint32_t number = is_new ? Take() : found->second;
+  int64_t time = absl::ToUnixNanos(reading.time);
+  const auto generation = static_cast<uint32_t>(reading.version.generation);
+  if (!is_new) {
+    const Entry& kept = entries_[number];
+    const bool is_of_earlier = reading.version.generation < newest_[reading.shard].generation;
+    if (is_of_earlier ||
+        (generation == kept.generation && reading.version.version.value() < kept.version)) {
+      return;
+    }
+    time = std::max(time, kept.time);
+  }
+  entries_[number] = {.key = key,
+                      .version = reading.version.version.value(),
+                      .time = time,
+                      .generation = generation,
+                      .shard = static_cast<uint16_t>(reading.shard),
+                      // One that was read again has been looked for.
+                      .was_found = !is_new};
+  std::copy(row.begin(), row.end(), Row(number));
+  if (is_new) number_of_.emplace(key, number);
 }
 
-void KeptRows::Forget(uint64_t key) {
+void KeptRows::Remove(uint64_t key) {
   const auto found = number_of_.find(key);
   if (found == number_of_.end()) return;
   unused_.push_back(found->second);

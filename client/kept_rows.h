@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -9,7 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
-#include "common/cluster/ids.h"
+#include "client/operation_result.h"
 
 namespace covey::client {
 
@@ -28,44 +29,47 @@ class KeptRows {
   // When and where a row was read.
   struct Reading {
     absl::Time time;
-    Version version;  // of the shard
     uint32_t shard = 0;
+    ShardVersion version;
   };
   // Keys that were looked up.
   struct Counts {
     uint64_t found = 0;
     uint64_t missing = 0;
-    uint64_t outdated = 0;  // kept, but beyond a limit
+    uint64_t stale = 0;  // kept, but beyond a limit
   };
 
-  // Preconditions: width, shards and limits.rows are at least 1.
+  // Preconditions: width, shards and limits.rows are at least 1; at most 65,536 shards.
   KeptRows(size_t width, size_t shards, const Limits& limits);
 
   size_t size() const { return number_of_.size(); }
   const Counts& counts() const { return counts_; }
 
-  // Copies the rows of the keys to their places in `rows`, which has one for each key. Adds to
-  // `left` the places of those that are missing or outdated, ascending.
+  // Copies the rows of the keys to their places in `rows`, which has one for each key. Appends the
+  // places of those that are missing or stale to `unfilled`, ascending.
   void Find(absl::Time now, std::span<const uint64_t> keys, std::span<float> rows,
-            std::vector<uint32_t>& left);
-  // Has what Keep will touch for the key fetched.
+            std::vector<uint32_t>& unfilled);
+  // Prefetches what Keep will touch for the key.
   void Prefetch(uint64_t key) const { number_of_.prefetch(key); }
-  // Keeps a row that was read, in the place of an earlier reading.
+  // Keeps a row that was read, unless a later version of it is kept. Readings may come in any order.
   void Keep(uint64_t key, std::span<const float> row, const Reading& reading);
-  // The newest version of a shard that a reading has seen. A lower one than before is of a shard
-  // that was made again.
-  void SetNewest(uint32_t shard, Version version) { newest_[shard] = version; }
-  void Forget(uint64_t key);
+  // A version of the shard that was seen. Rows of an earlier generation are stale.
+  void SetNewest(uint32_t shard, const ShardVersion& version) {
+    newest_[shard] = std::max(newest_[shard], version);
+  }
+  void Remove(uint64_t key);
 
  private:
   // Two fill a cache line.
   struct alignas(32) Entry {
     uint64_t key = 0;
     uint64_t version = 0;
-    int64_t time = 0;  // in nanoseconds
-    uint32_t shard = 0;
+    int64_t time = 0;         // in nanoseconds
+    uint32_t generation = 0;  // its last bits, which tell neighbors apart
+    uint16_t shard = 0;
     bool was_found = false;
   };
+  static_assert(sizeof(Entry) == 32);
   struct alignas(64) CacheLine {
     float elements[16];
   };
@@ -85,8 +89,8 @@ class KeptRows {
   std::vector<Entry> entries_;
   std::vector<CacheLine> rows_;  // of the entries
   std::vector<uint32_t> unused_;
-  std::vector<Version> newest_;  // by shard
-  size_t hand_ = 0;              // the entry that could go next
+  std::vector<ShardVersion> newest_;  // by shard
+  size_t hand_ = 0;                   // the entry that could go next
   Counts counts_;
 };
 

@@ -15,8 +15,13 @@ using Places = std::vector<uint32_t>;
 
 constexpr absl::Time kStart = absl::UnixEpoch();
 
-KeptRows::Reading ReadAt(absl::Time time, uint64_t version = 0, uint32_t shard = 0) {
-  return {.time = time, .version = Version(version), .shard = shard};
+ShardVersion At(uint64_t version, uint64_t generation = 1) {
+  return {.generation = generation, .version = Version(version)};
+}
+
+KeptRows::Reading ReadAt(absl::Time time, uint64_t version = 0, uint32_t shard = 0,
+                         uint64_t generation = 1) {
+  return {.time = time, .shard = shard, .version = At(version, generation)};
 }
 
 // The places of the keys that have to be read.
@@ -42,26 +47,50 @@ TEST(KeptRowsTest, CopiesRowsToTheirPlaces) {
   EXPECT_EQ(kept.counts().missing, 1);
 }
 
-TEST(KeptRowsTest, ARowIsOutdatedBeyondItsAge) {
+TEST(KeptRowsTest, ARowIsStaleBeyondItsAge) {
   KeptRows kept(1, 1, {.rows = 10, .age = absl::Seconds(2)});
   kept.Keep(1, Floats{1}, ReadAt(kStart));
   EXPECT_EQ(Left(kept, kStart + absl::Seconds(2), {1}), Places());
   EXPECT_EQ(Left(kept, kStart + absl::Milliseconds(2001), {1}), Places{0});
-  EXPECT_EQ(kept.counts().outdated, 1);
+  EXPECT_EQ(kept.counts().stale, 1);
   kept.Keep(1, Floats{1}, ReadAt(kStart + absl::Seconds(2)));
   EXPECT_EQ(Left(kept, kStart + absl::Seconds(4), {1}), Places());
 }
 
-TEST(KeptRowsTest, ARowIsOutdatedAfterSoManyUpdatesOfItsShard) {
+TEST(KeptRowsTest, ARowIsStaleAfterSoManyUpdatesOfItsShard) {
   KeptRows kept(1, 2, {.rows = 10, .age = absl::InfiniteDuration(), .updates = 3});
   kept.Keep(1, Floats{1}, ReadAt(kStart, 10, 0));
   kept.Keep(2, Floats{2}, ReadAt(kStart, 10, 1));
-  kept.SetNewest(0, Version(13));
-  kept.SetNewest(1, Version(14));
+  kept.SetNewest(0, At(13));
+  kept.SetNewest(1, At(14));
+  kept.SetNewest(1, At(11));  // of a reply that was late
   EXPECT_EQ(Left(kept, kStart, {1, 2}), Places{1});
-  // A shard that was made again counts from the beginning.
-  kept.SetNewest(1, Version(2));
-  EXPECT_EQ(Left(kept, kStart, {1, 2}), Places());
+}
+
+TEST(KeptRowsTest, RowsOfALostGenerationAreStale) {
+  KeptRows kept(1, 1, {.rows = 10, .age = absl::InfiniteDuration()});
+  kept.Keep(1, Floats{1}, ReadAt(kStart, 10));
+  kept.SetNewest(0, At(2, 2));
+  EXPECT_EQ(Left(kept, kStart, {1}), Places{0});
+  kept.Keep(1, Floats{2}, ReadAt(kStart, 2, 0, 2));
+  EXPECT_EQ(Left(kept, kStart, {1}), Places());
+  kept.Keep(1, Floats{1}, ReadAt(kStart, 11));  // late
+  EXPECT_EQ(Left(kept, kStart, {1}), Places());
+  Floats row(1);
+  Places unfilled;
+  kept.Find(kStart, Keys{1}, row, unfilled);
+  EXPECT_EQ(row, Floats{2});
+}
+
+TEST(KeptRowsTest, ALateReadingReplacesNoLaterVersion) {
+  KeptRows kept(1, 1, {.rows = 10, .age = absl::Seconds(2)});
+  kept.Keep(1, Floats{14}, ReadAt(kStart + absl::Seconds(1), 14));
+  kept.Keep(1, Floats{10}, ReadAt(kStart, 10));
+  Floats row(1);
+  Places unfilled;
+  kept.Find(kStart + absl::Seconds(3), Keys{1}, row, unfilled);
+  EXPECT_EQ(row, Floats{14});
+  EXPECT_EQ(unfilled, Places());
 }
 
 TEST(KeptRowsTest, RowsThatAreFoundStay) {
@@ -75,13 +104,13 @@ TEST(KeptRowsTest, RowsThatAreFoundStay) {
   EXPECT_EQ(Left(kept, kStart, {39, 2, 35}), Places{2});
 }
 
-TEST(KeptRowsTest, AForgottenRowIsMissing) {
+TEST(KeptRowsTest, ARowThatWasRemovedIsMissing) {
   KeptRows kept(1, 1, {.rows = 2, .age = absl::InfiniteDuration()});
   kept.Keep(1, Floats{1}, ReadAt(kStart));
   kept.Keep(2, Floats{2}, ReadAt(kStart));
-  kept.Forget(1);
-  kept.Forget(1);
-  kept.Forget(3);
+  kept.Remove(1);
+  kept.Remove(1);
+  kept.Remove(3);
   EXPECT_EQ(Left(kept, kStart, {1, 2}), Places{0});
   kept.Keep(4, Floats{4}, ReadAt(kStart));
   EXPECT_EQ(Left(kept, kStart, {2, 4}), Places());
@@ -94,7 +123,7 @@ TEST(KeptRowsTest, NeverAnswersWithAnotherRow) {
   for (int step = 0; step < 20'000; ++step) {
     const uint64_t key = random.Below(200);
     if (random.Chance(0.1)) {
-      kept.Forget(key);
+      kept.Remove(key);
       continue;
     }
     Floats row(1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -10,13 +11,22 @@
 
 namespace covey::client {
 
+// How far a shard has come. Versions count from the beginning of a generation; a new one begins when
+// all replicas of a shard were lost.
+struct ShardVersion {
+  uint64_t generation = 0;
+  Version version;
+
+  friend auto operator<=>(const ShardVersion&, const ShardVersion&) = default;
+};
+
 // The result of an operation, over all its shards.
 struct OperationResult {
   absl::Status status;
   // Lowest version among the shards.
   Version version;
-  // Of an operation on rows: the version of each shard of the table.
-  std::vector<Version> shard_versions = {};
+  // Of an operation on rows: of each shard of the table.
+  std::vector<ShardVersion> shard_versions = {};
   // Most updates by others between the values a gradient was computed on and its application.
   uint64_t staleness = 0;
   // Longest time since a shard's last update.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "client/row_batch.h"
@@ -28,7 +29,8 @@ struct RowCache::Reading {
   std::vector<float> rows;
   RowBatch batch;
   std::optional<Handle> handle;
-  bool is_wanted = true;  // by the cache
+  // Keys that were invalidated meanwhile, whose rows may be older than that.
+  absl::flat_hash_set<uint64_t> invalidated;
 };
 
 absl::StatusOr<std::unique_ptr<RowCache>> RowCache::Create(ParameterClient& client,
@@ -74,7 +76,7 @@ Handle RowCache::Pull(std::span<const uint64_t> keys, std::span<float> rows,
   kept_.Find(reading->since, keys, rows, reading->places);
   if (reading->places.empty()) {
     spares_.push_back(reading);
-    return Handle(OperationResult());
+    return Handle({.durable = true});
   }
   for (const uint32_t place : reading->places) reading->keys.push_back(keys[place]);
   reading->rows.resize(reading->keys.size() * width);
@@ -89,7 +91,7 @@ Handle RowCache::Pull(std::span<const uint64_t> keys, std::span<float> rows,
   };
   reading->handle =
       client_.Pull(table_, reading->batch, reading->rows, {.deadline = deadline}, finish);
-  under_way_.push_back(reading);
+  in_flight_.push_back(reading);
   return *reading->handle;
 }
 
@@ -99,49 +101,53 @@ std::shared_ptr<RowCache::Reading> RowCache::TakeSpare() {
   spares_.pop_back();
   spare->places.clear();
   spare->keys.clear();
-  spare->is_wanted = true;
+  spare->invalidated.clear();
   return spare;
 }
 
 void RowCache::KeepWhatWasRead() {
-  std::erase_if(under_way_, [this](const std::shared_ptr<Reading>& reading) {
-    if (!reading->handle->done()) return false;
+  const auto ended = std::stable_partition(
+      in_flight_.begin(), in_flight_.end(),
+      [](const std::shared_ptr<Reading>& reading) { return !reading->handle->done(); });
+  const std::vector<std::shared_ptr<Reading>> readings(ended, in_flight_.end());
+  in_flight_.erase(ended, in_flight_.end());
+  for (const std::shared_ptr<Reading>& reading : readings) {
     const OperationResult result = reading->handle->result();
-    if (result.status.ok()) {
-      if (reading->is_wanted) Keep(*reading, result.shard_versions);
-      spares_.push_back(reading);
-    }
-    return true;
-  });
+    if (!result.status.ok()) continue;
+    Keep(*reading, result.shard_versions);
+    spares_.push_back(reading);
+  }
 }
 
-void RowCache::Keep(const Reading& reading, const std::vector<Version>& versions) {
+void RowCache::Keep(const Reading& reading, const std::vector<ShardVersion>& versions) {
   for (uint32_t shard = 0; shard < versions.size(); ++shard) {
     kept_.SetNewest(shard, versions[shard]);
   }
   const size_t width = table_.width;
   for (size_t i = 0; i < reading.keys.size(); ++i) {
     if (i + kAhead < reading.keys.size()) kept_.Prefetch(reading.keys[i + kAhead]);
+    if (reading.invalidated.contains(reading.keys[i])) continue;
     const auto end = std::ranges::upper_bound(table_.shard_ends, SlotOfKey(reading.keys[i]));
     const auto shard = static_cast<uint32_t>(end - table_.shard_ends.begin());
     kept_.Keep(reading.keys[i], std::span(reading.rows).subspan(i * width, width),
-               {.time = reading.since, .version = versions[shard], .shard = shard});
+               {.time = reading.since, .shard = shard, .version = versions[shard]});
   }
 }
 
-void RowCache::Forget(std::span<const uint64_t> keys) {
+void RowCache::Invalidate(std::span<const uint64_t> keys) {
   KeepWhatWasRead();
-  // They may have been read before what the caller knows of.
-  for (const std::shared_ptr<Reading>& reading : under_way_) reading->is_wanted = false;
-  for (const uint64_t key : keys) kept_.Forget(key);
+  for (const std::shared_ptr<Reading>& reading : in_flight_) {
+    reading->invalidated.insert(keys.begin(), keys.end());
+  }
+  for (const uint64_t key : keys) kept_.Remove(key);
 }
 
 RowCache::Counts RowCache::counts() {
   KeepWhatWasRead();
   const KeptRows::Counts& of_keys = kept_.counts();
   return {.hits = of_keys.found,
-          .misses = of_keys.missing + of_keys.outdated,
-          .outdated = of_keys.outdated,
+          .misses = of_keys.missing + of_keys.stale,
+          .stale = of_keys.stale,
           .rows = kept_.size()};
 }
 

@@ -12,40 +12,43 @@
 #include "absl/time/time.h"
 #include "client/handle.h"
 #include "client/kept_rows.h"
+#include "client/operation_result.h"
 #include "client/parameter_client.h"
 #include "client/table.h"
-#include "common/cluster/ids.h"
 
 namespace covey::client {
 
-// Reads rows of a sparse table, and keeps them for reads that may be a little old: for serving, and
-// for training where few keys are most of what is read.
+// Reads rows of a sparse table, and keeps them for reads that tolerate stale rows: for serving, and
+// for training where the network or the servers are the limit, and few keys are most of what is
+// read. On one machine, where neither is, a plain pull is faster (docs/BENCHMARKS.md).
 //
 //   COVEY_ASSIGN_OR_RETURN(auto cache, RowCache::Create(*client, table, {}));
 //   COVEY_RETURN_IF_ERROR(cache->Pull(keys, rows).Wait());  // in any order; keys may repeat
 //
 // A row that is answered from here was the server's at some time within Options::max_age. The
 // contract of the table bounds only what is read from servers. A program sees its own pushes if it
-// calls Forget when they are done.
+// calls Invalidate when they are done.
 //
 // Not thread-safe. The client outlives the cache.
 class RowCache {
  public:
   struct Options {
-    // Rows that are kept: 1 to 2^32 - 2. Each takes 4 bytes per element and about 60 more.
+    // Rows that are kept: 1 to 2^32 - 2. Each takes its floats, rounded up to whole cache lines of
+    // 16 (fewer to a power of two), and about 50 bytes more; while the cache grows, up to twice that.
     size_t rows_max = 100'000;
-    // A row is read again when so much time has passed since it was read last. More than zero.
+    // A row that was read longer ago than this is read again. More than zero.
     absl::Duration max_age = absl::Seconds(1);
-    // So it is when its shard has had more updates since, as far as earlier pulls of this cache
-    // have seen. An update is a push under async, and otherwise what the contract makes of several.
+    // A row whose shard has had more updates since is read again, as far as earlier pulls of this
+    // cache have seen. An update is a push under async, and otherwise what the contract makes of
+    // several. Rows of a shard that was lost and made again are read again.
     uint64_t max_updates = std::numeric_limits<uint64_t>::max();
   };
   // Keys of all pulls; one that repeats in a pull counts each time.
   struct Counts {
     uint64_t hits = 0;
     uint64_t misses = 0;
-    uint64_t outdated = 0;  // of the misses: rows that were kept, and had to be read again
-    uint64_t rows = 0;      // kept now
+    uint64_t stale = 0;  // of the misses: kept, but too old
+    uint64_t rows = 0;   // kept now
   };
 
   // INVALID_ARGUMENT: the table is dense, or an option is out of its range.
@@ -57,12 +60,13 @@ class RowCache {
   // Fills `rows`, which has table.width elements for each key: at once where all rows are kept,
   // otherwise with a pull of the others. `keys` is the caller's again when the call returns, `rows`
   // when the handle is done; after an error its contents are undefined. `deadline` and errors are
-  // as for ParameterClient::Pull.
+  // as for ParameterClient::Pull. The result's version and age are those of rows that this pull has
+  // read from servers.
   Handle Pull(std::span<const uint64_t> keys, std::span<float> rows,
               absl::Duration deadline = absl::ZeroDuration());
-  // Has the rows of these keys read again when they are pulled next. Pulls in progress fill their
-  // memory, and are not kept.
-  void Forget(std::span<const uint64_t> keys);
+  // The next pull of these keys reads them from the servers. Pulls in progress are not changed, but
+  // their rows of these keys are not kept.
+  void Invalidate(std::span<const uint64_t> keys);
 
   Counts counts();
 
@@ -73,12 +77,12 @@ class RowCache {
   std::shared_ptr<Reading> TakeSpare();
   // Keeps the rows of pulls that have ended.
   void KeepWhatWasRead();
-  void Keep(const Reading& reading, const std::vector<Version>& versions);
+  void Keep(const Reading& reading, const std::vector<ShardVersion>& versions);
 
   ParameterClient& client_;
   const Table table_;
   KeptRows kept_;
-  std::vector<std::shared_ptr<Reading>> under_way_;  // shared with the client's loop
+  std::vector<std::shared_ptr<Reading>> in_flight_;  // shared with the client's loop
   std::vector<std::shared_ptr<Reading>> spares_;     // whose memory serves others
 };
 

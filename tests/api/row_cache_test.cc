@@ -64,23 +64,26 @@ TEST_F(RowCacheTest, AnswersFromWhatItHasRead) {
   EXPECT_EQ(Rows(*cache, {2, 3, 2}), (Floats{-1, 0, -1}));
   Push({1, 2, 3});
   EXPECT_EQ(Rows(*cache, {1, 2, 3, 1}), (Floats{-2, -1, 0, -2}));
-  cache->Forget(Keys{3, 4});
+  cache->Invalidate(Keys{3, 4});
   EXPECT_EQ(Rows(*cache, {1, 2, 3}), (Floats{-2, -1, -1}));
   EXPECT_EQ(Rows(*cache, {}), Floats());
   EXPECT_EQ(cache->counts().hits, 4);
   EXPECT_EQ(cache->counts().misses, 6);
-  EXPECT_EQ(cache->counts().outdated, 0);
+  EXPECT_EQ(cache->counts().stale, 0);
   EXPECT_EQ(cache->counts().rows, 3);
 }
 
-TEST_F(RowCacheTest, APullInProgressIsNotKeptBeyondForget) {
+TEST_F(RowCacheTest, APullInProgressKeepsNoInvalidatedRow) {
   const auto cache = Cache({.max_age = absl::Hours(1)});
-  Floats rows(1);
-  const Handle pull = cache->Pull(Keys{1}, rows);
-  Push({1});
-  cache->Forget(Keys{1});
+  Floats rows(2);
+  const Handle pull = cache->Pull(Keys{1, 2}, rows);
+  cache->Invalidate(Keys{1});  // while the pull is on its way, as a rule
   ASSERT_TRUE(pull.Wait().ok());
-  EXPECT_EQ(Rows(*cache, {1}), Floats{-1});
+  Push({1, 2});
+  EXPECT_TRUE(pull.result().durable);
+  EXPECT_EQ(Rows(*cache, {1, 2}), (Floats{-1, rows[1]}));
+  EXPECT_EQ(cache->counts().hits, 1);
+  EXPECT_TRUE(cache->Pull(Keys{2}, std::span(rows).first(1)).result().durable);
 }
 
 TEST_F(RowCacheTest, ReadsAgainAfterSoManyUpdates) {
@@ -93,7 +96,7 @@ TEST_F(RowCacheTest, ReadsAgainAfterSoManyUpdates) {
   for (size_t i = 0; i < others.size(); ++i) others[i] = 100 + i;
   Rows(*cache, others);
   EXPECT_EQ(Rows(*cache, {1}), Floats{-3});
-  EXPECT_EQ(cache->counts().outdated, 1);
+  EXPECT_EQ(cache->counts().stale, 1);
 }
 
 TEST_F(RowCacheTest, ReadsAgainAfterItsTime) {
@@ -101,7 +104,7 @@ TEST_F(RowCacheTest, ReadsAgainAfterItsTime) {
   EXPECT_EQ(Rows(*cache, {1}), Floats{0});
   Push({1});
   EXPECT_EQ(Rows(*cache, {1}), Floats{-1});
-  EXPECT_EQ(cache->counts().outdated, 1);
+  EXPECT_EQ(cache->counts().stale, 1);
 }
 
 TEST_F(RowCacheTest, SaysWhatDoesNotFit) {

@@ -10,6 +10,7 @@
 #include "client/engine/requests/active_operations.h"
 #include "common/base/buffer.h"
 #include "common/base/crc32c.h"
+#include "common/base/status_macros.h"
 #include "common/net/frame_checksum.h"
 
 namespace covey::client {
@@ -36,15 +37,13 @@ absl::Status CheckVersion(const ShardRequest& request, const Message& reply,
 }
 
 absl::Status TakeRows(const ShardRequest& request, const Message& reply) {
+  COVEY_RETURN_IF_ERROR(CheckFrameChecksums(reply));
+  if (reply.frames.empty()) return absl::OkStatus();
   const std::span<float> rows = request.owner->operation.values;
   const KeyBatch& batch = *request.owner->operation.keyed->batch;
-  return CheckFrameChecksums(reply, [&](const Buffer& frame) {
-    // It brings the frame into the caches.
-    const uint32_t checksum = FrameChecksum(frame);
-    batch.SpreadRows(request.shard.index.value(), rows.size() / batch.size(), frame.As<float>(),
-                     rows);
-    return checksum;
-  });
+  batch.SpreadRows(request.shard.index.value(), rows.size() / batch.size(),
+                   reply.frames[0].As<float>(), rows);
+  return absl::OkStatus();
 }
 
 absl::Status TakeValues(const ShardRequest& request, const Message& reply) {
@@ -105,7 +104,8 @@ void CountReply(const ShardRequest& request, const Message& reply) {
   OperationResult& result = request.owner->result;
   result.version = std::min(result.version, Version(state.version()));
   if (request.owner->operation.keyed) {
-    result.shard_versions[request.shard.index.value()] = Version(state.version());
+    result.shard_versions[request.shard.index.value()] = {.generation = state.generation(),
+                                                          .version = Version(state.version())};
   }
   result.age = std::max(result.age, absl::Milliseconds(state.age_ms()));
   if (!request.pushes) {
