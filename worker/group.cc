@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -58,6 +59,16 @@ absl::Status CheckElements(const Collective& collective, const CollectiveOptions
         absl::StrCat(CollectiveName(collective.kind),
                      " with an input of its own, which reductions alone have; put the values into "
                      "the tensor itself"));
+  }
+  const std::span<const uint8_t> data = collective.data.bytes();
+  const auto* const input = static_cast<const uint8_t*>(options.input);
+  const std::less<> is_before;
+  if (input != nullptr && input != data.data() && is_before(input, data.data() + data.size()) &&
+      is_before(data.data(), input + data.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(CollectiveName(collective.kind),
+                     " with an input that overlaps the output; use the same memory for both, or "
+                     "memory apart"));
   }
   return absl::OkStatus();
 }
@@ -128,8 +139,8 @@ Handle Group::Start(Collective collective, const CollectiveOptions& options) {
   if (fits.ok()) fits = CheckParts(collective.parts, collective.data.size(), size());
   if (!fits.ok()) return Handle({.status = fits});
   const std::span<uint8_t> data = collective.data.bytes();
-  if (options.input != nullptr && options.input != data.data()) {
-    std::memmove(data.data(), options.input, data.size());
+  if (options.input != nullptr && options.input != data.data() && !data.empty()) {
+    std::memcpy(data.data(), options.input, data.size());
   }
   core_.SetBack().IgnoreError();  // Else the next collective says it.
   collective.algorithm = options.algorithm;

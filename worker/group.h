@@ -24,7 +24,7 @@ class WorkerCore;
 
 using client::Handle;
 
-// Options of one collective; the same on all members.
+// Options of one collective; the same on all members, but for `input`.
 struct CollectiveOptions {
   // kAutomatic: as in WorkerConfig.
   Algorithm algorithm = Algorithm::kAutomatic;
@@ -36,8 +36,9 @@ struct CollectiveOptions {
   // Of ReduceScatter and AllReduce, instead of the sum.
   ReduceOp op = ReduceOp::kSum;
   // Of ReduceScatter and AllReduce of one tensor: this member's values, of the type and size of
-  // `data`, which need hold nothing then. They are read before the call returns, and stay as they
-  // are, so that a call that failed can be repeated. nullptr: the values are in `data`.
+  // `data`, which need hold nothing then, and does not overlap them. They are read before the call
+  // returns, and stay as they are, so that a call that failed can be repeated. nullptr: the values
+  // are in `data`.
   const void* input = nullptr;
 };
 

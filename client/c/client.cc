@@ -347,14 +347,15 @@ covey_code covey_row_cache_new(covey_client* client, const covey_table* table,
                                              .max_age = max_age,
                                              .max_updates = given.max_updates}));
     auto object = std::make_unique<covey_row_cache>();
-    object->client = client;
     object->cache = std::move(rows);
     *cache = object.release();
     return absl::OkStatus();
   });
 }
 
-void covey_row_cache_free(covey_row_cache* cache) { Release(cache); }
+void covey_row_cache_free(covey_row_cache* cache) {
+  if (cache != nullptr && cache->creator.is_this()) Release(cache);
+}
 
 covey_code covey_row_cache_pull(covey_row_cache* cache, const uint64_t* keys, uint64_t count,
                                 float* rows, uint64_t elements, double seconds,
@@ -369,11 +370,11 @@ covey_code covey_row_cache_pull(covey_row_cache* cache, const uint64_t* keys, ui
   });
 }
 
-covey_code covey_row_cache_forget(covey_row_cache* cache, const uint64_t* keys, uint64_t count,
-                                  covey_error* error) {
+covey_code covey_row_cache_invalidate(covey_row_cache* cache, const uint64_t* keys, uint64_t count,
+                                      covey_error* error) {
   return GuardCache(cache, error, [&](RowCache& kept) -> absl::Status {
     if (count > 0) COVEY_RETURN_IF_ERROR(NotNull(keys, "keys"));
-    kept.Forget({keys, count});
+    kept.Invalidate({keys, count});
     return absl::OkStatus();
   });
 }
@@ -382,9 +383,8 @@ covey_code covey_row_cache_count(covey_row_cache* cache, covey_row_cache_counts*
                                  covey_error* error) {
   return GuardCache(cache, error, [&](RowCache& kept) -> absl::Status {
     const RowCache::Counts now = kept.counts();
-    covey::c::Return(
-        {.hits = now.hits, .misses = now.misses, .outdated = now.outdated, .rows = now.rows},
-        counts);
+    covey::c::Return({.hits = now.hits, .misses = now.misses, .stale = now.stale, .rows = now.rows},
+                     counts);
     return absl::OkStatus();
   });
 }

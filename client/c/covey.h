@@ -301,8 +301,8 @@ COVEY_API void covey_batch_free(covey_batch* batch);
  * covey_table_width elements for each of the keys, in their order; `elements` is that product.
  * Gradients of a key that comes more than once are added up. A row that no push has made yet reads
  * as its first values, and no pull makes one. `gradient` is the caller's again when the call
- * returns; `rows` when the handle is done. INVALID_ARGUMENT: the batch was made for another table, or
- * one shard gets more than 2^20 of its keys or 16 MiB of rows. */
+ * returns; `rows` when the handle is done, and after an error it may have some of the rows.
+ * INVALID_ARGUMENT: the batch was made for another table, or one shard gets more than 2^20 of its keys or 16 MiB of rows. */
 COVEY_API covey_code covey_client_push_rows(covey_client* client, const covey_table* table,
                                             const covey_batch* batch, const float* gradient,
                                             uint64_t elements, const covey_push_options* options,
@@ -318,18 +318,18 @@ COVEY_API covey_code covey_client_push_pull_rows(covey_client* client, const cov
                                                  const covey_pull_options* pull,
                                                  covey_handle** handle, covey_error* error);
 
-/* Rows that were read before, for reads that may be a little old (client/row_cache.h). Any thread may
- * use it. The client must outlive it. */
+/* Rows that were read before, for reads that tolerate stale rows (client/row_cache.h). Any thread may
+ * use it. After covey_client_close only covey_row_cache_free may be called. */
 typedef struct covey_row_cache covey_row_cache;
 typedef struct covey_row_cache_options {
   uint32_t struct_size;
   uint32_t reserved;
   /* Rows that are kept, at least 1. */
   uint64_t rows_max;
-  /* Seconds since a row was read last, after which it is read again; more than 0. */
+  /* A row that was read longer ago than these seconds is read again; more than 0. */
   double max_age;
-  /* Updates of a row's shard since, likewise, as far as earlier pulls of this cache have seen;
-   * 2^64 - 1 = any number. */
+  /* A row whose shard has had more updates since is read again, as far as earlier pulls of this
+   * cache have seen; 2^64 - 1 = any number. */
   uint64_t max_updates;
 } covey_row_cache_options;
 #define COVEY_ROW_CACHE_OPTIONS_INIT \
@@ -339,8 +339,8 @@ typedef struct covey_row_cache_counts {
   uint32_t reserved;
   uint64_t hits; /* of all pulls' keys */
   uint64_t misses;
-  uint64_t outdated; /* of the misses: rows that were kept, and had to be read again */
-  uint64_t rows;     /* kept now */
+  uint64_t stale; /* of the misses: kept, but too old */
+  uint64_t rows;  /* kept now */
 } covey_row_cache_counts;
 #define COVEY_ROW_CACHE_COUNTS_INIT \
   { sizeof(covey_row_cache_counts), 0, 0, 0, 0, 0 }
@@ -350,17 +350,17 @@ COVEY_API covey_code covey_row_cache_new(covey_client* client, const covey_table
                                          covey_row_cache** cache, covey_error* error);
 /* Also while pulls are in progress. */
 COVEY_API void covey_row_cache_free(covey_row_cache* cache);
-/* `keys` is the caller's again when the call returns, `rows` when the handle is done; `elements` is
- * `count` times covey_table_width. `seconds`: deadline; 0 = the client's. Errors are those of
- * covey_client_pull_rows. */
+/* `keys` is the caller's again when the call returns, `rows` when the handle is done; after an error
+ * its contents are undefined. `elements` is `count` times covey_table_width. `seconds`: deadline; 0 =
+ * the client's. Errors are those of covey_client_pull_rows. The result's version and age are those of
+ * rows that this pull has read from servers. */
 COVEY_API covey_code covey_row_cache_pull(covey_row_cache* cache, const uint64_t* keys,
                                           uint64_t count, float* rows, uint64_t elements,
                                           double seconds, covey_handle** handle,
                                           covey_error* error);
-/* Has the rows of these keys read again when they are pulled next: after a push of theirs, for
- * example. */
-COVEY_API covey_code covey_row_cache_forget(covey_row_cache* cache, const uint64_t* keys,
-                                            uint64_t count, covey_error* error);
+/* The next pull of these keys reads them from the servers: after a push, for example. */
+COVEY_API covey_code covey_row_cache_invalidate(covey_row_cache* cache, const uint64_t* keys,
+                                                uint64_t count, covey_error* error);
 COVEY_API covey_code covey_row_cache_count(covey_row_cache* cache, covey_row_cache_counts* counts,
                                            covey_error* error);
 
@@ -431,8 +431,8 @@ typedef struct covey_collective_options {
   int32_t priority;
   int32_t reserved;
   /* Of all_reduce and reduce_scatter: this member's values, of the type and number of `data`, which
-   * need hold nothing then. They are read before the call returns, and stay as they are, so that a
-   * call that failed can be repeated. NULL = the values are in `data`. */
+   * need hold nothing then, and does not overlap them. They are read before the call returns, and
+   * stay as they are, so that a call that failed can be repeated. NULL = the values are in `data`. */
   const void* input;
 } covey_collective_options;
 #define COVEY_COLLECTIVE_OPTIONS_INIT \
@@ -444,7 +444,7 @@ typedef struct covey_collective_options {
 COVEY_API covey_code covey_group_all_reduce(covey_worker* worker, float* data, uint64_t elements,
                                             const covey_collective_options* options,
                                             covey_handle** handle, covey_error* error);
-/* Many tensors as one, without an input of their own. */
+/* Many tensors as one; `options->input` must be NULL. */
 COVEY_API covey_code covey_group_all_reduce_many(covey_worker* worker, float* const* tensors,
                                                  const uint64_t* elements, size_t count,
                                                  const covey_collective_options* options,

@@ -45,7 +45,7 @@ SIZE(covey_row_cache_options, 32);
 AT(covey_row_cache_counts, reserved, 4);
 AT(covey_row_cache_counts, hits, 8);
 AT(covey_row_cache_counts, misses, 16);
-AT(covey_row_cache_counts, outdated, 24);
+AT(covey_row_cache_counts, stale, 24);
 AT(covey_row_cache_counts, rows, 32);
 SIZE(covey_row_cache_counts, 40);
 

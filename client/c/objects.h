@@ -33,7 +33,7 @@ struct covey_batch {
 
 // The mutex makes its calls one at a time.
 struct covey_row_cache {
-  covey_client* client;
+  covey::c::Creator creator;
   covey::Mutex mutex;
   std::unique_ptr<covey::client::RowCache> cache;
 };
@@ -93,24 +93,24 @@ covey_code GuardWorker(covey_worker* worker, covey_error* error, const Body& bod
   });
 }
 
-// Likewise of a cache.
-template <typename Body>
-covey_code GuardCache(covey_row_cache* cache, covey_error* error, const Body& body) noexcept {
-  return Guard(error, [&]() -> absl::Status {
-    absl::Status status = NotNull(cache, "cache");
-    if (status.ok()) status = cache->client->creator.Check();
-    if (!status.ok()) return status;
-    const MutexLock lock(cache->mutex);
-    return body(*cache->cache);
-  });
-}
-
 // The same for a step or a source, which belongs to a worker.
 template <typename Part, typename Body>
 covey_code GuardPart(Part* part, absl::string_view name, covey_error* error,
                      const Body& body) noexcept {
   if (part != nullptr) return GuardWorker(part->worker, error, body);
   return Guard(error, [&] { return NotNull(part, name); });
+}
+
+// Runs `body` as the only call of the cache.
+template <typename Body>
+covey_code GuardCache(covey_row_cache* cache, covey_error* error, const Body& body) noexcept {
+  return Guard(error, [&]() -> absl::Status {
+    absl::Status status = NotNull(cache, "cache");
+    if (status.ok()) status = cache->creator.Check();
+    if (!status.ok()) return status;
+    const MutexLock lock(cache->mutex);
+    return body(*cache->cache);
+  });
 }
 
 }  // namespace covey::c

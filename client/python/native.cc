@@ -370,13 +370,13 @@ PyObject* RowCachePull(PyObject*, Given given, Py_ssize_t count) {
       [&] { return NewCapsule(handle); });
 }
 
-PyObject* RowCacheForget(PyObject*, Given given, Py_ssize_t count) {
+PyObject* RowCacheInvalidate(PyObject*, Given given, Py_ssize_t count) {
   Arguments in(given, count, 3);
   in.Take<covey_client>();
   auto* const cache = in.Take<covey_row_cache>();
   const KeySpan keys = in.Keys();
   return in.Call([&](covey_error* error) {
-    return covey_row_cache_forget(cache, keys.data, keys.count, error);
+    return covey_row_cache_invalidate(cache, keys.data, keys.count, error);
   });
 }
 
@@ -389,7 +389,7 @@ PyObject* RowCacheCount(PyObject*, Given given, Py_ssize_t count) {
                  [&] {
                    return Py_BuildValue("(KKKK)", static_cast<unsigned long long>(counts.hits),
                                         static_cast<unsigned long long>(counts.misses),
-                                        static_cast<unsigned long long>(counts.outdated),
+                                        static_cast<unsigned long long>(counts.stale),
                                         static_cast<unsigned long long>(counts.rows));
                  });
 }
@@ -555,9 +555,8 @@ PyObject* GroupReduction(PyObject*, Given given, Py_ssize_t count) {
   const int32_t operation = in.Int();
   covey_collective_options options = TakeCollectiveOptions(in);
   options.input = input.data;
-  if (input.size / ElementBytes(tensor.type) != tensor.elements) {
-    in.Fail("needs as many elements for the output as in the input");
-  }
+  // The package says it with the numbers.
+  if (input.size / ElementBytes(tensor.type) != tensor.elements) in.Fail("needs equal sizes");
   covey_handle* handle = nullptr;
   return in.Call(
       [&](covey_error* error) {
@@ -868,7 +867,7 @@ PyMethodDef methods[] = {
     Method("batch_new", &BatchNew),
     Method("row_cache_new", &RowCacheNew),
     Method("row_cache_pull", &RowCachePull),
-    Method("row_cache_forget", &RowCacheForget),
+    Method("row_cache_invalidate", &RowCacheInvalidate),
     Method("row_cache_count", &RowCacheCount),
     Method("client_push_rows", &ClientPushRows),
     Method("client_pull_rows", &ClientPullRows),

@@ -116,6 +116,9 @@ TEST_F(WorkerTest, SaysWhichElementsItCannotCombine) {
   expect_refused(
       group.AllReduce(floats, {.format = WireFormat::kBfloat16, .op = ReduceOp::kProduct}),
       "which is for sums and copies of float32");
+  std::vector<float> overlapping(3);
+  expect_refused(group.AllReduce(std::span(overlapping).first(2), {.input = &overlapping[1]}),
+                 "an input that overlaps the output");
   expect_refused(group.Broadcast(floats, 0, {.input = bytes.data()}),
                  "broadcast with an input of its own");
   expect_refused(group.AllReduce(std::vector{std::span(floats)}, {.input = bytes.data()}),

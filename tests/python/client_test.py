@@ -118,12 +118,13 @@ class ClientTest(cluster.ProcessTest):
         self.assertEqual([0] * 6, list(cache.pull(keys, rows).wait().values))
         table.push(keys, array.array("f", [1, 2, 3, 4, 10, 20])).wait()
         self.assertEqual([0] * 6, list(cache.pull(keys, rows).wait().values))
-        cache.forget(array.array("Q", [7]))
+        cache.invalidate(array.array("Q", [7]))
         result = cache.pull(keys, rows, timeout=20).wait()
         self.assertEqual([-11, -22, 0, 0, -11, -22], list(result.values))
-        self.assertEqual(covey.CacheCounts(hits=4, misses=5, outdated=0, rows=2), cache.counts)
+        self.assertEqual(covey.CacheCounts(hits=4, misses=5, stale=0, rows=2), cache.counts)
         self.client.flush()
-        for options, why in (({"rows": 0}, "keep 1 to 4294967294"), ({"max_age": 0}, "more than zero")):
+        for options, why in (({"rows_max": 0}, "keep 1 to 4294967294"),
+                             ({"max_age": 0}, "more than zero")):
             with self.assertRaisesRegex(covey.InvalidArgument, why):
                 table.cache(**options)
         with self.assertRaisesRegex(covey.InvalidArgument, "got 3 keys and 4 row elements"):

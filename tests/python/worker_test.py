@@ -47,7 +47,7 @@ class WorkerTest(cluster.ProcessTest):
                      "InvalidArgument: array has 4 elements for 3 members",
                      "TypeError: array is read-only",
                      "TypeError: out has elements of another type",
-                     "TypeError: needs as many elements for the output as in the input",
+                     "InvalidArgument: out has 3 elements and array 2",
                      "ValueError: out is not for a sequence"], typed["refused"], strict=True):
                 self.assertTrue(refused.startswith(why), refused)
 

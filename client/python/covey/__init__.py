@@ -52,9 +52,9 @@ __all__ = [
     "Aborted", "AlreadyExists", "Batch", "CacheCounts", "Cancelled", "Client", "CoveyError",
     "DataLoss", "DataSource", "DeadlineExceeded", "FailedPrecondition", "Group", "Handle",
     "Internal", "InvalidArgument", "NotFound", "Optimizer", "ResourceExhausted", "Result",
-    "RowCache", "SparseTable", "SparseTableSpec", "Step", "Table", "TableSpec", "TableState", "Unavailable", "Worker",
-    "adagrad", "adam", "adamw", "connect", "constant", "cosine", "ftrl", "init", "join",
-    "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov", "normal",
+    "RowCache", "SparseTable", "SparseTableSpec", "Step", "Table", "TableSpec", "TableState",
+    "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "constant", "cosine", "ftrl",
+    "init", "join", "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov", "normal",
     "rowwise_adagrad", "sgd", "step_decay", "uniform",
 ]
 

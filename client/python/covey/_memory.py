@@ -37,13 +37,14 @@ def operation_number(op: str) -> int:
         raise ValueError(f"op is {op!r}; use one of {', '.join(_OPERATIONS)}") from None
 
 
-def combinable(array: Any, argument: str, *, writable: bool) -> tuple[Any, int]:
-    """The same as floats(), for elements that a group can combine, and the number of their type."""
-    given, type_, _ = _elements(array, argument, writable)
+def combinable(array: Any, argument: str, *, writable: bool) -> tuple[Any, int, int]:
+    """The same as floats(), for elements that a group can combine; the number of their type; and how
+    many there are."""
+    given, type_, count = _elements(array, argument, writable)
     if type_ == _BYTE:
         name = getattr(array, "dtype", None) or memoryview(array).format
         raise TypeError(f"{argument} needs {', '.join(_TYPES)}, got {name}; convert it")
-    return given, type_
+    return given, type_, count
 
 
 def movable(array: Any, argument: str, parts: int = 1) -> tuple[Any, int]:

@@ -19,23 +19,24 @@ class CacheCounts:
     """Keys of all pulls from a RowCache; one that repeats in a pull counts each time.
 
     Attributes:
-        hits: whose rows were answered from the cache.
-        misses: whose rows were read from servers.
-        outdated: of the misses, those that were kept, and had to be read again.
-        rows: kept now.
+        hits: keys answered from the cache.
+        misses: keys of rows that were read from servers.
+        stale: of the misses, keys of rows that were kept, but too old.
+        rows: rows that are kept now.
     """
 
     hits: int
     misses: int
-    outdated: int
+    stale: int
     rows: int
 
 
 class RowCache:
-    """Rows of a sparse table that were read before, for reads that may be a little old; by
+    """Rows of a sparse table that were read before, for reads that tolerate stale rows; by
     SparseTable.cache.
 
-    For serving, and for training where few keys are most of what is read:
+    For serving, and for training where the network or the servers are the limit, and few keys are
+    most of what is read. On one machine, where neither is, a plain pull is faster.
 
         cache = table.cache(max_age=1.0)
         rows = cache.pull(keys).wait().values           # len(keys) x width
@@ -56,8 +57,10 @@ class RowCache:
         Args:
             keys: 64-bit integers as SparseTable takes them; no batch, which would be sorted for
                 nothing. They may be changed as soon as the call returns.
-            out: float32, a row for each key; untouched by others until the handle is done.
+            out: float32, a row for each key; after an error its contents are undefined.
             timeout: deadline in seconds; None = the client's.
+
+        The result's version and age are those of rows that this pull has read from servers.
         """
         memory = keys_of(keys)
         if out is None:
@@ -67,10 +70,9 @@ class RowCache:
             timeout_number(timeout))
         return Handle(native, (out, self), out)
 
-    def forget(self, keys: Any) -> None:
-        """Has the rows of these keys read again when they are pulled next; after a push of theirs, for
-        example, to see its effect."""
-        _native.row_cache_forget(self._table._client._native, self._native, keys_of(keys))
+    def invalidate(self, keys: Any) -> None:
+        """Lets the next pull of these keys read them from the servers; after a push, for example."""
+        _native.row_cache_invalidate(self._table._client._native, self._native, keys_of(keys))
 
     @property
     def counts(self) -> CacheCounts:
@@ -128,18 +130,19 @@ class SparseTable:
         memory = keys_of(keys)
         return Batch(_native.batch_new(self._native, memory), count_of(memory))
 
-    def cache(self, rows: int = 100_000, *, max_age: float = 1.0,
+    def cache(self, rows_max: int = 100_000, *, max_age: float = 1.0,
               max_updates: int | None = None) -> RowCache:
         """A cache of rows, whose pulls are answered from it where they can be.
 
         Args:
-            rows: most rows that are kept; each takes 4 bytes per element and about 60 more.
-            max_age: seconds after which a row is read again; more than 0.
-            max_updates: updates of a row's shard after which it is read again, as far as earlier
-                pulls of the cache have seen; None = any number.
+            rows_max: rows that are kept at most. Each takes its floats, rounded up to whole cache
+                lines of 16, and about 50 bytes more; while the cache grows, up to twice that.
+            max_age: a row that was read longer ago than these seconds is read again; more than 0.
+            max_updates: a row whose shard has had more updates since is read again, as far as
+                earlier pulls of the cache have seen; None = any number.
         """
         return RowCache(self, _native.row_cache_new(
-            self._client._native, self._native, rows, max_age,
+            self._client._native, self._native, rows_max, max_age,
             2 ** 64 - 1 if max_updates is None else max_updates))
 
     def pull(self, keys: Any, out: Any = None, *, min_version: int = 0,
@@ -151,7 +154,7 @@ class SparseTable:
 
         Args:
             keys: as above, or a batch.
-            out: float32, a row for each key; untouched until the handle is done.
+            out: float32, a row for each key; after an error it may have some of the rows.
             min_version, staleness, max_age, timeout: as for Table.pull.
         """
         batch = self._batch_of(keys)

@@ -252,13 +252,16 @@ class Group:
 
     def _reduce(self, function: Any, array: Any, op: str, out: Any, wire: str | None,
                 priority: int) -> Handle:
-        given, type_ = combinable(array, "array", writable=out is None)
+        given, type_, count = combinable(array, "array", writable=out is None)
         result, output = array, given
         if out is not None:
             result = out
-            output, type_of_output = combinable(out, "out", writable=True)
+            output, type_of_output, count_of_output = combinable(out, "out", writable=True)
             if type_of_output != type_:
                 raise TypeError("out has elements of another type than array; convert one of them")
+            if count_of_output != count:
+                raise InvalidArgument(
+                    f"out has {count_of_output} elements and array {count}; pass as many")
         return Handle(function(self._native, given, output, type_, operation_number(op),
                                wire_number(wire, -1), priority), result, result)
 

@@ -180,14 +180,15 @@ class CoveyProcessGroup(dist.ProcessGroup):
                 self._take_part(whole, output)
 
             return self._gather(input_, finish_gather, output)
-        everything = torch.empty_like(flat(input_))
+        given = flat(input_)
+        everything = torch.empty_like(given)
 
         def finish() -> None:
             if operation == "AVG":
                 everything.div_(self._size)
             self._take_part(everything, output)
 
-        handle = self._worker.group.reduce_scatter(flat(input_), own, out=everything)
+        handle = self._worker.group.reduce_scatter(given, own, out=everything)
         return self._start(handle, finish, output)
 
     def _take_part(self, whole: torch.Tensor, output: torch.Tensor) -> None:
