@@ -75,7 +75,7 @@ size_t RowIndex::LimitOf(uint64_t place, uint32_t depth) {
 void RowIndex::Prefetch(uint64_t place) const {
   const Bucket& bucket = directory_[SlotOf(place)];
   if (bucket.page != nullptr) {
-    // A lookup ends in the line of its home, or in the next one.
+    // Most lookups end in the line of their home, or in the next one.
     const IndexEntry* const home = &bucket.page->entries[HomeOf(place, bucket.depth)];
     __builtin_prefetch(home, 1);
     __builtin_prefetch(home + kEntriesPerLine, 1);

@@ -20,7 +20,7 @@
 namespace covey::server {
 namespace {
 
-// Three blocks are under way in Apply; with 64 rows each they would not fit in the first cache.
+// Three blocks are under way in Apply; with 64 rows each they would not fit in the L1 cache.
 constexpr size_t kBlock = 32;
 static_assert(kBlock <= kRowsPerUpdateMax);
 // About how many rows PartDigest reads.
