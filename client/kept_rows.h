@@ -51,7 +51,8 @@ class KeptRows {
             std::vector<uint32_t>& unfilled);
   // Prefetches what Keep will touch for the key.
   void Prefetch(uint64_t key) const { number_of_.prefetch(key); }
-  // Keeps a row that was read, unless a later version of it is kept. Readings may come in any order.
+  // Keeps a row that was read, unless a later version of it is kept. Readings may come in any
+  // order.
   void Keep(uint64_t key, std::span<const float> row, const Reading& reading);
   // A version of the shard that was seen. Rows of an earlier generation are stale.
   void SetNewest(uint32_t shard, const ShardVersion& version) {

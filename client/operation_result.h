@@ -11,8 +11,8 @@
 
 namespace covey::client {
 
-// How far a shard has come. Versions count from the beginning of a generation; a new one begins when
-// all replicas of a shard were lost.
+// How far a shard has come. Versions count from the beginning of a generation; a new one begins
+// when all replicas of a shard were lost.
 struct ShardVersion {
   uint64_t generation = 0;
   Version version;

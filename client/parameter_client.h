@@ -148,8 +148,9 @@ class ParameterClient {
   // The same of rows of a sparse table: `gradient` and `rows` have table.width elements for each
   // key of the batch, as it was given. A row that no push has made yet reads as its first values,
   // and no pull makes one. `gradient` is the caller's again when the call returns; after an error
-  // `rows` may have some of the rows. One version of each shard is read. INVALID_ARGUMENT, besides the errors above: the table is dense, the batch
-  // was made for another table, or one shard gets more than 2^20 of its keys or 16 MiB of rows.
+  // `rows` may have some of the rows. One version of each shard is read. INVALID_ARGUMENT, besides
+  // the errors above: the table is dense, the batch was made for another table, or one shard gets
+  // more than 2^20 of its keys or 16 MiB of rows.
   Handle Push(const Table& table, const RowBatch& batch, std::span<const float> gradient,
               const PushOptions& options = {});
   Handle Pull(const Table& table, const RowBatch& batch, std::span<float> rows,

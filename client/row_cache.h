@@ -34,7 +34,8 @@ class RowCache {
  public:
   struct Options {
     // Rows that are kept: 1 to 2^32 - 2. Each takes its floats, rounded up to whole cache lines of
-    // 16 (fewer to a power of two), and about 50 bytes more; while the cache grows, up to twice that.
+    // 16 (fewer to a power of two), and about 50 bytes more; while the cache grows, up to twice
+    // that.
     size_t rows_max = 100'000;
     // A row that was read longer ago than this is read again. More than zero.
     absl::Duration max_age = absl::Seconds(1);

@@ -14,8 +14,8 @@ namespace covey {
 // and the places in the batch where it occurred. Made once per mini-batch, for the pull of its rows
 // and the push of their gradients.
 //
-// Not thread-safe; reading is. Keeps most of its memory from one batch to the next. Takes 15 to 30 ns per
-// key, less for ids below a million than for keys of 64 random bits.
+// Not thread-safe; reading is. Keeps most of its memory from one batch to the next. Takes 15 to 30
+// ns per key, less for ids below a million than for keys of 64 random bits.
 class KeyBatch {
  public:
   // Replaces the batch. `shard_ends` are the slots (key_slots.h) at which the table's shards end,
