@@ -113,7 +113,7 @@ void KeptRows::Keep(uint64_t key, std::span<const float> row, const Reading& rea
                       .time = time,
                       .generation = generation,
                       .shard = static_cast<uint16_t>(reading.shard),
-                      // One that was read again has been looked for.
+                      // A row that is read again has been looked up before.
                       .was_found = !is_new};
   std::copy(row.begin(), row.end(), Row(number));
   if (is_new) number_of_.emplace(key, number);

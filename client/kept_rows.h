@@ -14,7 +14,7 @@
 
 namespace covey::client {
 
-// Rows of a sparse table that were read before, by key: at most so many, and each for so long.
+// Holds rows of a sparse table that were read before, by key, within the given Limits.
 // Among the rows that could go for a new one, those that were found since the last time they could
 // are passed over once (the CLOCK algorithm).
 //

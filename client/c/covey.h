@@ -302,7 +302,8 @@ COVEY_API void covey_batch_free(covey_batch* batch);
  * Gradients of a key that comes more than once are added up. A row that no push has made yet reads
  * as its first values, and no pull makes one. `gradient` is the caller's again when the call
  * returns; `rows` when the handle is done, and after an error it may have some of the rows.
- * INVALID_ARGUMENT: the batch was made for another table, or one shard gets more than 2^20 of its keys or 16 MiB of rows. */
+ * INVALID_ARGUMENT: the batch was made for another table, or one shard gets more than 2^20 of its
+ * keys or 16 MiB of rows. */
 COVEY_API covey_code covey_client_push_rows(covey_client* client, const covey_table* table,
                                             const covey_batch* batch, const float* gradient,
                                             uint64_t elements, const covey_push_options* options,
