@@ -4,6 +4,7 @@
 // which few come often, and room for a tenth of the rows.
 // bazel run --config=opt //client:kept_rows_bench
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "benchmark/benchmark.h"
 #include "client/kept_rows.h"
 #include "common/base/random.h"
+#include "common/cluster/limits.h"
 
 namespace covey::client {
 namespace {
@@ -36,20 +38,22 @@ void BM_FindAndKeep(benchmark::State& state) {
   for (std::vector<uint64_t>& keys : batches) {
     for (size_t i = 0; i < kBatchKeys; ++i) keys.push_back(rank(bits) * 387'420'489 % kRows);
   }
-  KeptRows kept(kWidth, 1, {.rows = kRows / 10, .age = absl::InfiniteDuration()});
+  KeptRows kept(kWidth, {kKeySlots}, {.rows = kRows / 10, .age = absl::InfiniteDuration()});
   std::vector<float> rows(kBatchKeys * kWidth);
   std::vector<uint32_t> left;
+  std::vector<uint64_t> read_keys;
+  const std::vector<float> read(kBatchKeys * kWidth);
   size_t next = 0;
   for (auto _ : state) {
     const std::vector<uint64_t>& keys = batches[next++ % batches.size()];
     left.clear();
     kept.Find(absl::UnixEpoch(), keys, rows, left);
-    for (const uint32_t place : left) {
-      kept.Keep(keys[place], std::span(rows).subspan(place * kWidth, kWidth),
-                {.time = absl::UnixEpoch()});
-    }
+    read_keys.clear();
+    for (const uint32_t place : left) read_keys.push_back(keys[place]);
+    kept.Keep(absl::UnixEpoch(), read_keys, std::span(read).first(read_keys.size() * kWidth),
+              std::array{ShardVersion{}});
   }
-  state.SetItemsProcessed(state.iterations() * kBatchKeys);
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kBatchKeys));
   state.counters["found"] = static_cast<double>(kept.counts().found) /
                             static_cast<double>(kept.counts().found + kept.counts().missing);
 }

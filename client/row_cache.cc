@@ -10,16 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/row_batch.h"
 #include "common/base/clock.h"
-#include "common/table/key_slots.h"
 
 namespace covey::client {
-namespace {
-
-// Keys whose entries are on their way from memory.
-constexpr size_t kAhead = 8;
-
-}  // namespace
-
 // A pull of rows that were missing. Its handle hands the memory over: the client's loop has it
 // before, the cache afterwards.
 struct RowCache::Reading {
@@ -31,6 +23,18 @@ struct RowCache::Reading {
   std::optional<Handle> handle;
   // Keys that were invalidated meanwhile, whose rows may be older than that.
   absl::flat_hash_set<uint64_t> invalidated;
+
+  void DropInvalidated(size_t width) {
+    if (invalidated.empty()) return;
+    size_t left = 0;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (invalidated.contains(keys[i])) continue;
+      std::copy_n(rows.data() + i * width, width, rows.data() + left * width);
+      keys[left++] = keys[i];
+    }
+    keys.resize(left);
+    rows.resize(left * width);
+  }
 };
 
 absl::StatusOr<std::unique_ptr<RowCache>> RowCache::Create(ParameterClient& client,
@@ -40,10 +44,10 @@ absl::StatusOr<std::unique_ptr<RowCache>> RowCache::Create(ParameterClient& clie
     return absl::InvalidArgumentError(absl::StrCat(
         "table '", table.name, "' is dense, and has no rows with keys; pull all its elements"));
   }
-  if (options.rows_max == 0 || options.rows_max >= std::numeric_limits<uint32_t>::max()) {
+  if (options.rows_max == 0 || options.rows_max > std::numeric_limits<uint32_t>::max()) {
     return absl::InvalidArgumentError(absl::StrCat("a cache of ", options.rows_max,
                                                    " rows of table '", table.name, "'; keep 1 to ",
-                                                   std::numeric_limits<uint32_t>::max() - 1));
+                                                   std::numeric_limits<uint32_t>::max()));
   }
   if (options.max_age <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
@@ -57,7 +61,7 @@ absl::StatusOr<std::unique_ptr<RowCache>> RowCache::Create(ParameterClient& clie
 RowCache::RowCache(ParameterClient& client, const Table& table, const Options& options)
     : client_(client),
       table_(table),
-      kept_(table.width, table.shard_ends.size(),
+      kept_(table.width, table.shard_ends,
             {.rows = options.rows_max, .age = options.max_age, .updates = options.max_updates}) {}
 
 RowCache::~RowCache() = default;
@@ -97,7 +101,7 @@ Handle RowCache::Pull(std::span<const uint64_t> keys, std::span<float> rows,
 
 std::shared_ptr<RowCache::Reading> RowCache::TakeSpare() {
   if (spares_.empty()) return std::make_shared<Reading>();
-  const std::shared_ptr<Reading> spare = std::move(spares_.back());
+  std::shared_ptr<Reading> spare = std::move(spares_.back());
   spares_.pop_back();
   spare->places.clear();
   spare->keys.clear();
@@ -114,23 +118,9 @@ void RowCache::KeepWhatWasRead() {
   for (const std::shared_ptr<Reading>& reading : readings) {
     const OperationResult result = reading->handle->result();
     if (!result.status.ok()) continue;
-    Keep(*reading, result.shard_versions);
+    reading->DropInvalidated(table_.width);
+    kept_.Keep(reading->since, reading->keys, reading->rows, result.shard_versions);
     spares_.push_back(reading);
-  }
-}
-
-void RowCache::Keep(const Reading& reading, const std::vector<ShardVersion>& versions) {
-  for (uint32_t shard = 0; shard < versions.size(); ++shard) {
-    kept_.SetNewest(shard, versions[shard]);
-  }
-  const size_t width = table_.width;
-  for (size_t i = 0; i < reading.keys.size(); ++i) {
-    if (i + kAhead < reading.keys.size()) kept_.Prefetch(reading.keys[i + kAhead]);
-    if (reading.invalidated.contains(reading.keys[i])) continue;
-    const auto end = std::ranges::upper_bound(table_.shard_ends, SlotOfKey(reading.keys[i]));
-    const auto shard = static_cast<uint32_t>(end - table_.shard_ends.begin());
-    kept_.Keep(reading.keys[i], std::span(reading.rows).subspan(i * width, width),
-               {.time = reading.since, .shard = shard, .version = versions[shard]});
   }
 }
 

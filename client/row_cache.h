@@ -19,8 +19,8 @@
 namespace covey::client {
 
 // Reads rows of a sparse table, and keeps them for reads that tolerate stale rows: for serving, and
-// for training where the network or the servers are the limit, and few keys are most of what is
-// read. On one machine, where neither is, a plain pull is faster (docs/BENCHMARKS.md).
+// for training where few keys are most of what is read (how much faster: docs/BENCHMARKS.md). Once
+// the cache is full, a row is kept when it is read a second time within a short time.
 //
 //   COVEY_ASSIGN_OR_RETURN(auto cache, RowCache::Create(*client, table, {}));
 //   COVEY_RETURN_IF_ERROR(cache->Pull(keys, rows).Wait());  // in any order; keys may repeat
@@ -33,9 +33,9 @@ namespace covey::client {
 class RowCache {
  public:
   struct Options {
-    // Rows that are kept: 1 to 2^32 - 2. Each takes its floats, rounded up to whole cache lines of
-    // 16 (fewer to a power of two), and about 50 bytes more; while the cache grows, up to twice
-    // that.
+    // Rows that are kept at most: 1 to 2^32 - 1. Each takes its floats, rounded up to whole cache
+    // lines of 16 (fewer to a power of two), and 21 bytes more. Create reserves the memory for all;
+    // the system gives it as rows come.
     size_t rows_max = 100'000;
     // A row that was read longer ago than this is read again. More than zero.
     absl::Duration max_age = absl::Seconds(1);
@@ -52,7 +52,7 @@ class RowCache {
     uint64_t rows = 0;   // kept now
   };
 
-  // INVALID_ARGUMENT: the table is dense, or an option is out of its range.
+  // INVALID_ARGUMENT: the table is dense, or an option is out of its range. Throws std::bad_alloc.
   static absl::StatusOr<std::unique_ptr<RowCache>> Create(ParameterClient& client,
                                                           const Table& table,
                                                           const Options& options);
@@ -78,7 +78,6 @@ class RowCache {
   std::shared_ptr<Reading> TakeSpare();
   // Keeps the rows of pulls that have ended.
   void KeepWhatWasRead();
-  void Keep(const Reading& reading, const std::vector<ShardVersion>& versions);
 
   ParameterClient& client_;
   const Table table_;

@@ -109,8 +109,8 @@ absl::StatusOr<std::vector<client::InitialValues>> InitialValuesOf(
 using covey::c::CheckMemory;
 using covey::c::CheckRows;
 using covey::c::Guard;
-using covey::c::GuardCache;
 using covey::c::GuardClient;
+using covey::c::GuardObject;
 using covey::c::NewHandle;
 using covey::c::NewObject;
 using covey::c::NewText;
@@ -360,29 +360,29 @@ void covey_row_cache_free(covey_row_cache* cache) {
 covey_code covey_row_cache_pull(covey_row_cache* cache, const uint64_t* keys, uint64_t count,
                                 float* rows, uint64_t elements, double seconds,
                                 covey_handle** handle, covey_error* error) {
-  return GuardCache(cache, error, [&](RowCache& kept) -> absl::Status {
+  return GuardObject(cache, "cache", error, [&]() -> absl::Status {
     if (count > 0) COVEY_RETURN_IF_ERROR(NotNull(keys, "keys"));
     if (elements > 0) COVEY_RETURN_IF_ERROR(NotNull(rows, "rows"));
     COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
     COVEY_ASSIGN_OR_RETURN(const absl::Duration deadline, covey::c::DeadlineOf(seconds));
-    *handle = NewHandle(kept.Pull({keys, count}, {rows, elements}, deadline));
+    *handle = NewHandle(cache->cache->Pull({keys, count}, {rows, elements}, deadline));
     return absl::OkStatus();
   });
 }
 
 covey_code covey_row_cache_invalidate(covey_row_cache* cache, const uint64_t* keys, uint64_t count,
                                       covey_error* error) {
-  return GuardCache(cache, error, [&](RowCache& kept) -> absl::Status {
+  return GuardObject(cache, "cache", error, [&]() -> absl::Status {
     if (count > 0) COVEY_RETURN_IF_ERROR(NotNull(keys, "keys"));
-    kept.Invalidate({keys, count});
+    cache->cache->Invalidate({keys, count});
     return absl::OkStatus();
   });
 }
 
 covey_code covey_row_cache_count(covey_row_cache* cache, covey_row_cache_counts* counts,
                                  covey_error* error) {
-  return GuardCache(cache, error, [&](RowCache& kept) -> absl::Status {
-    const RowCache::Counts now = kept.counts();
+  return GuardObject(cache, "cache", error, [&]() -> absl::Status {
+    const RowCache::Counts now = cache->cache->counts();
     covey::c::Return({.hits = now.hits, .misses = now.misses, .stale = now.stale, .rows = now.rows},
                      counts);
     return absl::OkStatus();

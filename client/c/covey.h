@@ -345,7 +345,8 @@ typedef struct covey_row_cache_counts {
 } covey_row_cache_counts;
 #define COVEY_ROW_CACHE_COUNTS_INIT \
   { sizeof(covey_row_cache_counts), 0, 0, 0, 0, 0 }
-/* INVALID_ARGUMENT: the table is dense, or an option is out of its range. */
+/* INVALID_ARGUMENT: the table is dense, or an option is out of its range. RESOURCE_EXHAUSTED: the
+ * memory for rows_max rows cannot be had. */
 COVEY_API covey_code covey_row_cache_new(covey_client* client, const covey_table* table,
                                          const covey_row_cache_options* options,
                                          covey_row_cache** cache, covey_error* error);

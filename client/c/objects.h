@@ -81,16 +81,22 @@ inline covey_handle* NewHandle(client::Handle handle) {
   return NewObject(covey_handle{.handle = std::move(handle)});
 }
 
-// Runs `body` as the only call of the worker.
-template <typename Body>
-covey_code GuardWorker(covey_worker* worker, covey_error* error, const Body& body) noexcept {
+// Runs `body` as the only call of an object that has a mutex and knows the process that made it.
+template <typename Object, typename Body>
+covey_code GuardObject(Object* object, absl::string_view name, covey_error* error,
+                       const Body& body) noexcept {
   return Guard(error, [&]() -> absl::Status {
-    absl::Status status = NotNull(worker, "worker");
-    if (status.ok()) status = worker->creator.Check();
+    absl::Status status = NotNull(object, name);
+    if (status.ok()) status = object->creator.Check();
     if (!status.ok()) return status;
-    const MutexLock lock(worker->mutex);
+    const MutexLock lock(object->mutex);
     return body();
   });
+}
+
+template <typename Body>
+covey_code GuardWorker(covey_worker* worker, covey_error* error, const Body& body) noexcept {
+  return GuardObject(worker, "worker", error, body);
 }
 
 // The same for a step or a source, which belongs to a worker.
@@ -99,18 +105,6 @@ covey_code GuardPart(Part* part, absl::string_view name, covey_error* error,
                      const Body& body) noexcept {
   if (part != nullptr) return GuardWorker(part->worker, error, body);
   return Guard(error, [&] { return NotNull(part, name); });
-}
-
-// Runs `body` as the only call of the cache.
-template <typename Body>
-covey_code GuardCache(covey_row_cache* cache, covey_error* error, const Body& body) noexcept {
-  return Guard(error, [&]() -> absl::Status {
-    absl::Status status = NotNull(cache, "cache");
-    if (status.ok()) status = cache->creator.Check();
-    if (!status.ok()) return status;
-    const MutexLock lock(cache->mutex);
-    return body(*cache->cache);
-  });
 }
 
 }  // namespace covey::c

@@ -117,7 +117,7 @@ TEST_F(RowCacheTest, SaysWhatDoesNotFit) {
   };
   EXPECT_THAT(why(*reader_->CreateTable(spec), {}), HasSubstr("'dense' is dense"));
   EXPECT_THAT(why(table_, {.rows_max = 0}),
-              HasSubstr("a cache of 0 rows of table 'rows'; keep 1 to 4294967294"));
+              HasSubstr("a cache of 0 rows of table 'rows'; keep 1 to 4294967295"));
   EXPECT_THAT(why(table_, {.max_age = absl::ZeroDuration()}), HasSubstr("allow more than zero"));
   Floats rows(3);
   EXPECT_THAT(std::string(Cache({})->Pull(Keys{1, 2}, rows).Wait().message()),

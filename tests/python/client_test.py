@@ -123,7 +123,7 @@ class ClientTest(cluster.ProcessTest):
         self.assertEqual([-11, -22, 0, 0, -11, -22], list(result.values))
         self.assertEqual(covey.CacheCounts(hits=4, misses=5, stale=0, rows=2), cache.counts)
         self.client.flush()
-        for options, why in (({"rows_max": 0}, "keep 1 to 4294967294"),
+        for options, why in (({"rows_max": 0}, "keep 1 to 4294967295"),
                              ({"max_age": 0}, "more than zero")):
             with self.assertRaisesRegex(covey.InvalidArgument, why):
                 table.cache(**options)

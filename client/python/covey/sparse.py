@@ -136,7 +136,7 @@ class SparseTable:
 
         Args:
             rows_max: rows that are kept at most. Each takes its floats, rounded up to whole cache
-                lines of 16, and about 50 bytes more; while the cache grows, up to twice that.
+                lines of 16, and about 21 bytes more.
             max_age: a row that was read longer ago than these seconds is read again; more than 0.
             max_updates: a row whose shard has had more updates since is read again, as far as
                 earlier pulls of the cache have seen; None = any number.
