@@ -35,6 +35,8 @@
 #include "server/socket_folder.h"
 #include "server/table/cuda_device.h"
 #include "server/table/device.h"
+#include "server/table/row_file.h"
+#include "server/table/row_memory.h"
 
 namespace covey::server {
 namespace {
@@ -192,13 +194,18 @@ class ServerProcess {
     if (config_.table_memory == "cuda") {
       COVEY_ASSIGN_OR_RETURN(device, OpenCudaDevice());
     }
+    std::shared_ptr<RowMemory> rows;
+    if (!config_.row_folder.empty()) {
+      COVEY_ASSIGN_OR_RETURN(rows, RowFile::Create(config_.row_folder));
+    }
     data_loop->actor = std::make_unique<ShardActor>(ShardActor::Options{
         .spare_bytes_max = config_.spare_bytes_max,
         .malformed_at_transport = [&self = *data_loop] { return self.loop->counters().malformed; },
         .queued_bytes_max = queued_bytes_per_loop_ - arriving_bytes_per_loop_,
         .has_store = store_ != nullptr,
         .recording = RecordingOptions(),
-        .device = std::move(device)});
+        .device = std::move(device),
+        .rows = std::move(rows)});
     data_loop->credits = std::make_unique<RequestCredits>(arriving_bytes_per_loop_);
     data_loop->loop =
         std::make_unique<EventLoop>(EventLoop::Options{.job = job_,
@@ -311,6 +318,9 @@ int Main(int argc, const char* const* argv) {
               "HOST:PORT[,HOST:PORT], one per data loop: where others reach it, if that differs");
   options.Add("table-memory", &config.table_memory,
               "where the tables are: host, or cuda (the memory of a GPU)");
+  options.Add("row-folder", &config.row_folder,
+              "folder of a local disk for the rows of sparse tables, which may then be larger than "
+              "the memory; empty = in memory");
   options.Add("store", &config.store,
               "folder in which snapshots are stored, shared with the scheduler and other servers; "
               "empty = none");

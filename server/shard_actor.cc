@@ -18,9 +18,10 @@ namespace {
 // Advice to a client whose request was refused because the lease has expired.
 constexpr uint32_t kLeaseRetryAfterMs = 1000;
 
-std::unique_ptr<TableMemory> MakeMemory(Device* device, BufferPool& spares) {
-  if (device == nullptr) return std::make_unique<HostMemory>(spares);
-  return std::make_unique<DeviceMemory>(*device, spares);
+std::unique_ptr<TableMemory> MakeMemory(const ShardActor::Options& options, BufferPool& spares) {
+  RowMemory& rows = options.rows == nullptr ? ProcessRowMemory() : *options.rows;
+  if (options.device == nullptr) return std::make_unique<HostMemory>(spares, rows);
+  return std::make_unique<DeviceMemory>(*options.device, spares, rows);
 }
 
 }  // namespace
@@ -28,7 +29,7 @@ std::unique_ptr<TableMemory> MakeMemory(Device* device, BufferPool& spares) {
 ShardActor::ShardActor(const Options& options)
     : options_(options),
       spares_(options.spare_bytes_max),
-      memory_(MakeMemory(options_.device.get(), spares_)),
+      memory_(MakeMemory(options_, spares_)),
       budget_(options.queued_bytes_max),
       snapshot_writer_([this](ShardId id, Version cut) {
         const Replica* const replica = FindReplica(id);

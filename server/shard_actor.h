@@ -27,6 +27,7 @@
 #include "server/snapshot/shard_loader.h"
 #include "server/snapshot/snapshot_writer.h"
 #include "server/table/device.h"
+#include "server/table/row_memory.h"
 #include "server/table/table_memory.h"
 
 namespace covey::server {
@@ -68,6 +69,8 @@ class ShardActor : public Actor {
     std::optional<Recorder::Options> recording;
     // Holds the tables, for this loop alone. Null: they are in the memory of the process.
     std::shared_ptr<Device> device;
+    // Holds the rows of sparse tables, for this loop alone. Null: likewise.
+    std::shared_ptr<RowMemory> rows;
   };
 
   explicit ShardActor(const Options& options);

@@ -71,6 +71,18 @@ void ForEachChunk(WireFormat format, size_t count, Work work) {
   }
 }
 
+// Calls `work(first, byte, count, bytes)` for each span of elements that is encoded by itself: a row in
+// kInt8Block, else all rows at once.
+template <typename Work>
+void ForEachSpan(WireFormat format, size_t width, size_t elements, Work work) {
+  COVEY_CHECK(width > 0 && elements % width == 0);
+  const size_t step = format == WireFormat::kInt8Block ? width : std::max<size_t>(elements, 1);
+  const size_t step_bytes = EncodedBytes(format, step);
+  for (size_t first = 0, byte = 0; first < elements; first += step, byte += step_bytes) {
+    work(first, byte, step, step_bytes);
+  }
+}
+
 }  // namespace
 
 void Encode(WireFormat format, std::span<const float> values, std::span<uint8_t> bytes) {
@@ -103,6 +115,24 @@ void DecodeAndAdd(WireFormat format, std::span<const uint8_t> bytes, std::span<f
     DecodeChunk(format, bytes.data() + byte, std::span(decoded, count));
     AddInto(sum.subspan(first, count), std::span(decoded, count));
   });
+}
+
+void EncodeRows(WireFormat format, size_t width, std::span<const float> rows,
+                std::span<uint8_t> bytes) {
+  COVEY_CHECK(bytes.size() == EncodedRowBytes(format, width, rows.size() / width));
+  ForEachSpan(format, width, rows.size(),
+              [&](size_t first, size_t byte, size_t count, size_t size) {
+                Encode(format, rows.subspan(first, count), bytes.subspan(byte, size));
+              });
+}
+
+void DecodeRows(WireFormat format, size_t width, std::span<const uint8_t> bytes,
+                std::span<float> rows) {
+  COVEY_CHECK(bytes.size() == EncodedRowBytes(format, width, rows.size() / width));
+  ForEachSpan(format, width, rows.size(),
+              [&](size_t first, size_t byte, size_t count, size_t size) {
+                Decode(format, bytes.subspan(byte, size), rows.subspan(first, count));
+              });
 }
 
 void EncodeWithFeedback(WireFormat format, std::span<const float> values, std::span<float> residual,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -21,6 +22,13 @@ void Encode(WireFormat format, std::span<const float> values, std::span<uint8_t>
 void Decode(WireFormat format, std::span<const uint8_t> bytes, std::span<float> values);
 // sum[i] += decoded[i].
 void DecodeAndAdd(WireFormat format, std::span<const uint8_t> bytes, std::span<float> sum);
+
+// The same of rows of `width` elements each, one after the other. Preconditions: `rows` has a
+// multiple of the width, and `bytes` has their EncodedRowBytes.
+void EncodeRows(WireFormat format, size_t width, std::span<const float> rows,
+                std::span<uint8_t> bytes);
+void DecodeRows(WireFormat format, size_t width, std::span<const uint8_t> bytes,
+                std::span<float> rows);
 
 // Error feedback: encodes values[i] + residual[i], then stores in `residual` what the encoding
 // lost, to be added the next time; 0 where that is not finite. So over many calls only the last

@@ -166,6 +166,32 @@ TEST_P(CodecTest, BytesStandForStepsOfTheLargestOfTheirBlock) {
   }
 }
 
+TEST_P(CodecTest, EachRowOfInt8HasItsOwnScale) {
+  constexpr size_t kWidth = 3;
+  const std::vector<float> rows = {127, -254, 0, 0.5f, 0.25f, -0.125f};
+  std::vector<uint8_t> bytes(EncodedRowBytes(WireFormat::kInt8Block, kWidth, 2));
+  EXPECT_EQ(bytes.size(), 2 * (4 + kWidth));
+  EncodeRows(WireFormat::kInt8Block, kWidth, rows, bytes);
+  std::vector<float> decoded(rows.size());
+  DecodeRows(WireFormat::kInt8Block, kWidth, bytes, decoded);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_NEAR(decoded[i], rows[i], (i < kWidth ? 254 : 0.5) / 254) << i;
+  }
+}
+
+TEST_P(CodecTest, RowsOfOtherFormatsAreEncodedAsElements) {
+  Random random(1);
+  const std::vector<float> rows = RandomValues(7 * 300, random);
+  for (const WireFormat format :
+       {WireFormat::kFloat32, WireFormat::kFloat16, WireFormat::kBfloat16}) {
+    std::vector<uint8_t> as_rows(EncodedRowBytes(format, 7, 300));
+    std::vector<uint8_t> as_elements(EncodedBytes(format, rows.size()));
+    EncodeRows(format, 7, rows, as_rows);
+    Encode(format, rows, as_elements);
+    EXPECT_EQ(as_rows, as_elements) << WireFormatName(format);
+  }
+}
+
 TEST_P(CodecTest, ABlockOfZerosOrOfTheSmallestStaysFinite) {
   const float smallest = std::numeric_limits<float>::denorm_min();
   for (const std::vector<float>& values :

@@ -50,4 +50,10 @@ constexpr size_t EncodedBytes(WireFormat format, size_t count) {
   return 0;
 }
 
+// Bytes of encoded rows of `width` elements each. In kInt8Block each row begins a new block, so
+// that a large row does not cost its neighbors their precision.
+constexpr size_t EncodedRowBytes(WireFormat format, size_t width, size_t rows) {
+  return rows * EncodedBytes(format, width);
+}
+
 }  // namespace covey

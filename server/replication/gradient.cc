@@ -29,10 +29,9 @@ bool AreGradientFrames(const Message& message, proto::WireFormat format, const p
   if (!shape.is_sparse()) {
     return frames.size() == 1 && frames[0].size() == EncodedBytes(*known, shape.elements);
   }
-  if (*known == WireFormat::kInt8Block) return false;
   if (keys.count() == 0) return frames.empty();
   return frames.size() == 2 && IsKeyFrame(keys, frames[0]) &&
-         frames[1].size() == EncodedBytes(*known, shape.ElementsOf(keys));
+         frames[1].size() == EncodedRowBytes(*known, shape.row_width, keys.count());
 }
 
 EncodedGradient EncodedFrameOf(const Message& message, size_t frame) {
@@ -85,13 +84,15 @@ absl::StatusOr<GradientBuffers> Decoded(const EncodedGradient& gradient, const G
     decoded.elements = gradient.frame;
     return decoded;
   }
+  const WireFormat format = WireFormatFromProto(gradient.format).value();
   if (shape.is_sparse()) {
     decoded.elements = Buffer::Allocate(shape.ElementsOf(gradient.keys->list) * sizeof(float));
+    DecodeRows(format, shape.row_width, gradient.frame.bytes(),
+               decoded.elements.MutableAs<float>());
   } else {
     decoded.elements = spares.Take(shape.elements * sizeof(float));
+    Decode(format, gradient.frame.bytes(), decoded.elements.MutableAs<float>());
   }
-  Decode(WireFormatFromProto(gradient.format).value(), gradient.frame.bytes(),
-         decoded.elements.MutableAs<float>());
   return decoded;
 }
 

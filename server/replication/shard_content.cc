@@ -18,7 +18,8 @@ absl::StatusOr<std::unique_ptr<ShardContent>> ShardContent::Create(absl::Time no
                                                                    const Config& config,
                                                                    TableMemory& memory) {
   if (const auto* const sparse = std::get_if<SparseShardConfig>(&config)) {
-    COVEY_ASSIGN_OR_RETURN(std::shared_ptr<SparseShard> table, SparseShard::Create(*sparse));
+    COVEY_ASSIGN_OR_RETURN(std::shared_ptr<SparseShard> table,
+                           SparseShard::Create(*sparse, memory.rows()));
     return absl::WrapUnique(new ShardContent(nullptr, std::move(table), now));
   }
   COVEY_ASSIGN_OR_RETURN(std::unique_ptr<DenseShard> table,

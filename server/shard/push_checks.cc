@@ -85,10 +85,6 @@ absl::Status CheckKeyedFrames(const Message& request, WireFormat format,
   if (!push.has_keys()) {
     return absl::InvalidArgumentError("the table is sparse; push the rows of some keys");
   }
-  if (format == WireFormat::kInt8Block) {
-    return absl::InvalidArgumentError(
-        "rows of a sparse table do not travel as int8; push float32, float16 or bfloat16");
-  }
   if (IsQuery(request) || AreGradientFrames(request, push.format(), push.keys(), shape)) {
     return absl::OkStatus();
   }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
+#include <vector>
 
+#include "common/tensor/codec.h"
+#include "common/tensor/wire_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/testing/chain_fixture.h"
@@ -13,6 +16,7 @@ namespace covey::server {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -89,6 +93,23 @@ TEST_F(SparseRequests, ARepeatedPushIsNotAppliedTwice) {
   EXPECT_EQ(StatusOf(driver.Ask(unknown)).code(), Code::kUnavailable);
 }
 
+TEST_F(SparseRequests, RowsOfInt8HaveAScaleEach) {
+  ShardDriver driver(SparseJob(kAsync));
+  const std::vector<float> rows = {1270, 635, 1, 2};
+  Message push = Push(1, {3, 1'000'000'007}, rows);
+  push.envelope.mutable_push_request()->set_format(proto::WIRE_INT8_BLOCK);
+  Buffer encoded = Buffer::Allocate(EncodedRowBytes(WireFormat::kInt8Block, 2, 2));
+  EncodeRows(WireFormat::kInt8Block, 2, rows, {encoded.MutableData(), encoded.size()});
+  push.frames[1] = encoded;
+  push.envelope.clear_frame_checksums();
+  SetFrameChecksums(push);
+  EXPECT_EQ(Pushed(driver.Ask(push)).applied_version(), 1);
+  // Each to 1/254 of the largest of its own row.
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 1'000'000'007}))),
+              ElementsAre(FloatNear(-1270, 1), FloatNear(-635, 5.1f), FloatNear(-1, 0.008f),
+                          FloatNear(-2, 0.001f)));
+}
+
 TEST_F(SparseRequests, WhatIsWrongIsNamedAndChangesNothing) {
   ShardDriver driver(SparseJob(kAsync));
   driver.Ask(Push(1, {3}, {1, 2}));
@@ -105,7 +126,7 @@ TEST_F(SparseRequests, WhatIsWrongIsNamedAndChangesNothing) {
   refused(Push(2, {3}, {1, NAN}), "column 1 of key 3");
   Message int8 = Push(2, {3}, {1, 2});
   int8.envelope.mutable_push_request()->set_format(proto::WIRE_INT8_BLOCK);
-  refused(int8, "do not travel as int8");
+  refused(int8, "a row of 2 elements as int8");
   Message descending = Push(2, {3, 4}, {1, 2, 3, 4});
   const Keys keys = {4, 3};
   descending.frames[0] =

@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "common/base/buffer.h"
+#include "server/table/row_memory.h"
 
 namespace covey::server {
 
-// Numbered rows of `width` 4-byte elements each, in chunks of huge pages. A new chunk moves no row,
+// Numbered rows of `width` 4-byte elements each, in chunks. A new chunk moves no row,
 // except within the first 2 MiB, so growth takes no longer than that copy. Rows of 5 elements or
 // more begin at multiples of 16 bytes.
 //
@@ -21,9 +22,10 @@ class RowSlab {
  public:
   static_assert(sizeof(Element) == 4);
 
-  // Precondition: width >= 1.
-  explicit RowSlab(size_t width)
-      : stride_(width <= 4 ? width : (width + 3) / 4 * 4),
+  // `memory` outlives it. Precondition: width >= 1.
+  RowSlab(RowMemory& memory, size_t width)
+      : memory_(&memory),
+        stride_(width <= 4 ? width : (width + 3) / 4 * 4),
         chunk_bits_(std::bit_width(std::max<size_t>(kChunkBytes / (stride_ * 4), 1)) - 1) {}
 
   // Makes the rows below `rows` addressable. New rows have unspecified bytes. Pointers from Row()
@@ -34,7 +36,7 @@ class RowSlab {
     if (rows_ < chunk_rows)
       GrowFirst(std::min(std::bit_ceil(std::max(rows, kRowsMin)), chunk_rows));
     while (rows_ < rows) {
-      Buffer& chunk = chunks_.emplace_back(Buffer::Allocate(chunk_rows * stride_ * 4));
+      Buffer& chunk = chunks_.emplace_back(memory_->NewChunk(chunk_rows * stride_ * 4));
       rows_ += chunk_rows;
       starts_.push_back(reinterpret_cast<Element*>(chunk.MutableData()));
     }
@@ -54,7 +56,7 @@ class RowSlab {
   static constexpr size_t kRowsMin = 16;
 
   void GrowFirst(size_t rows) {
-    Buffer chunk = Buffer::Allocate(rows * stride_ * 4);
+    Buffer chunk = memory_->NewChunk(rows * stride_ * 4);
     Element* const start = reinterpret_cast<Element*>(chunk.MutableData());
     if (rows_ > 0) {
       std::copy(starts_[0], starts_[0] + rows_ * stride_, start);
@@ -68,6 +70,7 @@ class RowSlab {
   }
 
   // Constant after construction.
+  RowMemory* const memory_;
   const size_t stride_;      // elements between the beginnings of two rows
   const size_t chunk_bits_;  // a chunk holds 2^chunk_bits_ rows
 

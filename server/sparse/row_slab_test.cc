@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/table/row_memory.h"
 
 namespace covey::server {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 TEST(RowSlabTest, RowsKeepWhatTheyHoldWhileItGrows) {
   for (const size_t width : {1, 3, 4, 5, 16, 17, 4096}) {
     const size_t rows = width == 4096 ? 700 : 200'000;
-    RowSlab<uint32_t> slab(width);
+    RowSlab<uint32_t> slab(ProcessRowMemory(), width);
     for (size_t row = 0; row < rows; ++row) {
       slab.Grow(row + 1);
       for (size_t i = 0; i < width; ++i) {
@@ -28,7 +29,7 @@ TEST(RowSlabTest, RowsKeepWhatTheyHoldWhileItGrows) {
 }
 
 TEST(RowSlabTest, RowsAreAlignedForVectors) {
-  RowSlab<float> slab(17);
+  RowSlab<float> slab(ProcessRowMemory(), 17);
   slab.Grow(5);
   for (size_t row = 0; row < 5; ++row) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(slab.Row(row)) % 16, 0);
@@ -36,7 +37,7 @@ TEST(RowSlabTest, RowsAreAlignedForVectors) {
 }
 
 TEST(RowSlabTest, AFewRowsTakeLittleMemory) {
-  RowSlab<float> slab(16);
+  RowSlab<float> slab(ProcessRowMemory(), 16);
   EXPECT_EQ(slab.bytes(), 0);
   slab.Grow(10);
   EXPECT_EQ(slab.bytes(), 16 * 16 * 4);

@@ -40,7 +40,8 @@ struct SparseShard::Block {
   std::array<uint32_t, kBlock> rows;  // 0: the shard is full, and there is no such row
 };
 
-absl::StatusOr<std::shared_ptr<SparseShard>> SparseShard::Create(const SparseShardConfig& config) {
+absl::StatusOr<std::shared_ptr<SparseShard>> SparseShard::Create(const SparseShardConfig& config,
+                                                                 RowMemory& memory) {
   if (config.slot_count == 0 || config.slot_count > kKeySlots ||
       config.first_slot > kKeySlots - config.slot_count) {
     return absl::InvalidArgumentError(
@@ -58,23 +59,25 @@ absl::StatusOr<std::shared_ptr<SparseShard>> SparseShard::Create(const SparseSha
   COVEY_RETURN_IF_ERROR(config.initializer.Validate());
   COVEY_ASSIGN_OR_RETURN(auto schedule, LearningRateSchedule::Create(config.learning_rate));
   COVEY_ASSIGN_OR_RETURN(auto optimizer, RowOptimizer::Create(config.optimizer, config.width));
-  return std::shared_ptr<SparseShard>(new SparseShard(config, schedule, std::move(optimizer)));
+  return std::shared_ptr<SparseShard>(
+      new SparseShard(config, schedule, std::move(optimizer), memory));
 }
 
-std::shared_ptr<SparseShard> SparseShard::Empty() const { return Create(config_).value(); }
+std::shared_ptr<SparseShard> SparseShard::Empty() const { return Create(config_, memory_).value(); }
 
 SparseShard::SparseShard(const SparseShardConfig& config, LearningRateSchedule schedule,
-                         std::unique_ptr<RowOptimizer> optimizer)
+                         std::unique_ptr<RowOptimizer> optimizer, RowMemory& memory)
     : config_(config),
+      memory_(memory),
       schedule_(schedule),
       optimizer_(std::move(optimizer)),
       first_place_(config.first_slot << 48),
       shift_(std::countl_zero((config.slot_count << 48) - 1)),
-      values_(config.width),
-      updates_(1),
-      pending_updates_(1) {
+      values_(memory, config.width),
+      updates_(ProcessRowMemory(), 1),
+      pending_updates_(ProcessRowMemory(), 1) {
   for (size_t slot = 0; slot < optimizer_->slots(); ++slot) {
-    slots_.emplace_back(optimizer_->slot_width(slot));
+    slots_.emplace_back(memory, optimizer_->slot_width(slot));
   }
 }
 

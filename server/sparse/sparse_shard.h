@@ -22,6 +22,7 @@
 #include "server/sparse/row_piece.h"
 #include "server/sparse/row_slab.h"
 #include "server/table/initializer.h"
+#include "server/table/row_memory.h"
 
 namespace covey::server {
 
@@ -60,9 +61,12 @@ struct SparseShardConfig {
 // returned.
 class SparseShard : public std::enable_shared_from_this<SparseShard> {
  public:
-  // INVALID_ARGUMENT: a part of the config is not valid, or not possible for rows.
-  static absl::StatusOr<std::shared_ptr<SparseShard>> Create(const SparseShardConfig& config);
-  // A new one of the same config.
+  // Values and the state of optimizers are in `memory`, which outlives it; the index, and what is
+  // four bytes per row, in that of the process. INVALID_ARGUMENT: a part of the config is not valid,
+  // or not possible for rows.
+  static absl::StatusOr<std::shared_ptr<SparseShard>> Create(
+      const SparseShardConfig& config, RowMemory& memory = ProcessRowMemory());
+  // A new one of the same config, in the same memory.
   std::shared_ptr<SparseShard> Empty() const;
   SparseShard(const SparseShard&) = delete;
 
@@ -171,7 +175,7 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   static constexpr size_t kAhead = 24;
 
   SparseShard(const SparseShardConfig& config, LearningRateSchedule schedule,
-              std::unique_ptr<RowOptimizer> optimizer);
+              std::unique_ptr<RowOptimizer> optimizer, RowMemory& memory);
 
   uint64_t PlaceOf(uint64_t key) const;
   uint64_t KeyOf(uint64_t place) const;
@@ -210,6 +214,7 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
 
   // Constant after construction.
   const SparseShardConfig config_;
+  RowMemory& memory_;
   const LearningRateSchedule schedule_;
   const std::unique_ptr<RowOptimizer> optimizer_;
   const uint64_t first_place_;  // mixed keys begin here

@@ -7,6 +7,7 @@
 #include "common/base/buffer.h"
 #include "common/base/buffer_pool.h"
 #include "server/table/device.h"
+#include "server/table/row_memory.h"
 #include "server/table/table_memory.h"
 
 namespace covey::server {
@@ -20,8 +21,12 @@ namespace covey::server {
 // of slots while they are being read.
 class DeviceMemory final : public TableMemory {
  public:
-  // `device` and `spares` outlive it and the shards.
-  DeviceMemory(Device& device, BufferPool& spares) : device_(device), spares_(spares) {}
+  // `device`, `spares` and `rows` outlive it and the shards.
+  DeviceMemory(Device& device, BufferPool& spares, RowMemory& rows = ProcessRowMemory())
+      : device_(device), spares_(spares), rows_(rows) {}
+
+  // Not in the memory of the device.
+  RowMemory& rows() override { return rows_; }
 
   Buffer NewArray(size_t bytes) override { return spares_.Take(bytes); }
   absl::StatusOr<std::unique_ptr<ShardMemory>> Hold(const OptimizerConfig& optimizer,
@@ -36,6 +41,7 @@ class DeviceMemory final : public TableMemory {
   // Constant after construction.
   Device& device_;
   BufferPool& spares_;
+  RowMemory& rows_;
 
   // Owned by the actor's thread.
   // The gradient of the update that the device does next. Shared, since it does one at a time.

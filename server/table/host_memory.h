@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/buffer.h"
 #include "common/base/buffer_pool.h"
+#include "server/table/row_memory.h"
 #include "server/table/table_memory.h"
 
 namespace covey::server {
@@ -15,8 +16,11 @@ namespace covey::server {
 // buffer.
 class HostMemory final : public TableMemory {
  public:
-  // `spares` outlives it and the shards.
-  explicit HostMemory(BufferPool& spares) : spares_(spares) {}
+  // `spares` and `rows` outlive it and the shards.
+  explicit HostMemory(BufferPool& spares, RowMemory& rows = ProcessRowMemory())
+      : spares_(spares), rows_(rows) {}
+
+  RowMemory& rows() override { return rows_; }
 
   Buffer NewArray(size_t bytes) override { return spares_.Take(bytes); }
   absl::StatusOr<std::unique_ptr<ShardMemory>> Hold(const OptimizerConfig& optimizer,
@@ -24,6 +28,7 @@ class HostMemory final : public TableMemory {
 
  private:
   BufferPool& spares_;
+  RowMemory& rows_;
 };
 
 }  // namespace covey::server

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/buffer.h"
 #include "common/optimizer/optimizer.h"
+#include "server/table/row_memory.h"
 
 namespace covey::server {
 
@@ -42,6 +43,9 @@ class ShardMemory {
 class TableMemory {
  public:
   virtual ~TableMemory() = default;
+
+  // Of sparse tables.
+  virtual RowMemory& rows() = 0;
 
   // Host memory for the first values of a shard, with unspecified bytes.
   virtual Buffer NewArray(size_t bytes) = 0;

@@ -14,7 +14,18 @@
 namespace covey::client {
 namespace {
 
+Buffer EncodeRowsOf(const Operation& operation, const ShardRequest& request) {
+  const size_t rows = KeysOnWire(request).list.count();
+  const size_t width = request.element_count / rows;
+  Buffer encoded = Buffer::Allocate(EncodedRowBytes(operation.format, width, rows));
+  EncodeRows(operation.format, width,
+             operation.gradient.subspan(request.first_element, request.element_count),
+             {encoded.MutableData(), encoded.size()});
+  return encoded;
+}
+
 Buffer EncodeGradient(const Operation& operation, const ShardRequest& request) {
+  if (operation.keyed) return EncodeRowsOf(operation, request);
   Buffer encoded = Buffer::Allocate(EncodedBytes(operation.format, request.element_count));
   const std::span<const float> gradient =
       operation.gradient.subspan(request.first_element, request.element_count);

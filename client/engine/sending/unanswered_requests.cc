@@ -47,15 +47,18 @@ void UnansweredRequests::Add(ActiveOperation& owner, const ShardRange& shards,
   if (operation.keyed) {
     const KeyBatch& batch = *operation.keyed->batch;
     const size_t width = batch.distinct() == 0 ? 0 : shards.elements / batch.distinct();
+    const size_t rows = batch.KeysOf(shard.index()).size();
     request.first_element = batch.KeysBefore(shard.index()) * width;
-    request.element_count = batch.KeysOf(shard.index()).size() * width;
+    request.element_count = rows * width;
+    request.wire_bytes = EncodedRowBytes(operation.format, width, rows);
   } else {
     request.first_element = shard.first_element() - shards.first_element;
     request.element_count = shard.element_count();
+    request.wire_bytes = EncodedBytes(operation.format, request.element_count);
   }
-  request.wire_bytes = operation.pulls()
-                           ? request.element_count * sizeof(float) * (1 + operation.slots)
-                           : EncodedBytes(operation.format, request.element_count);
+  if (operation.pulls()) {
+    request.wire_bytes = request.element_count * sizeof(float) * (1 + operation.slots);
+  }
   if (!operation.pushes()) return;
   request.pushes = true;
   if (operation.initial_state) {

@@ -176,7 +176,7 @@ class SparseTable:
             keys: as above, or a batch.
             gradient: float32, a row for each key.
             samples: examples behind it; 1 applies it as it is.
-            wire: "float32", "float16" or "bfloat16".
+            wire: "float32", "float16", "bfloat16" or "int8"; in int8 each row has its own scale.
             timeout: deadline in seconds; None = the client's.
         """
         native = _native.client_push_rows(
