@@ -78,8 +78,14 @@ class RowFile::Region {
   uint8_t* At(size_t position) const { return start_ + position; }
   // False: the disk has no room for them; errno says why.
   bool TakeRoom(size_t position, size_t bytes) const {
-    return fallocate(file_->descriptor(), 0, static_cast<off_t>(offset_ + position),
-                     static_cast<off_t>(bytes)) == 0;
+    if (fallocate(file_->descriptor(), 0, static_cast<off_t>(offset_ + position),
+                  static_cast<off_t>(bytes)) == 0) {
+      return true;
+    }
+    const int why = errno;
+    GiveRoomBack(position, bytes);  // a part of it may have been taken
+    errno = why;
+    return false;
   }
   void GiveRoomBack(size_t position, size_t bytes) const {
     fallocate(file_->descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
