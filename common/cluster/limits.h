@@ -60,6 +60,13 @@ inline constexpr size_t kEvictionsPerRecordMax = 64;
 inline constexpr size_t kKeysPerRequestMax = 1 << 20;
 static_assert(kKeysPerRequestMax * 10 <= kFrameBytesMax);
 
+// Functions and queries of one request for such a table: their records, and the answers, stay
+// within 10 KiB.
+inline constexpr size_t kVectorFunctionsMax = 256;
+inline constexpr size_t kVectorQueriesMax = 256;
+// Elements that all queries for the largest elements of one request may ask for.
+inline constexpr size_t kTopElementsMax = 1024;
+
 // Pushes remembered per shard and producer, for telling duplicates; an older sequence is refused,
 // never applied.
 inline constexpr size_t kDedupWindow = 4096;

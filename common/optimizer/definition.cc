@@ -30,6 +30,7 @@ constexpr EnumMap kKinds({
     std::pair(OptimizerKind::kDelayedNesterov, proto::Optimizer::DELAYED_NESTEROV),
     std::pair(OptimizerKind::kRowwiseAdagrad, proto::Optimizer::ROWWISE_ADAGRAD),
     std::pair(OptimizerKind::kFtrl, proto::Optimizer::FTRL),
+    std::pair(OptimizerKind::kVectors, proto::Optimizer::VECTORS),
 });
 static_assert(kKinds.IsOneToOne() && kKinds.size() == proto::Optimizer::Kind_ARRAYSIZE);
 
@@ -62,6 +63,7 @@ absl::StatusOr<OptimizerConfig> OptimizerFromProto(const proto::Optimizer& optim
   if (optimizer.has_ftrl_beta()) config.ftrl_beta = optimizer.ftrl_beta();
   config.l1 = optimizer.l1();
   config.l2 = optimizer.l2();
+  if (optimizer.vectors() != 0) config.vectors = optimizer.vectors();
   return config;
 }
 

@@ -20,5 +20,6 @@ std::unique_ptr<Optimizer> MakeLars(const OptimizerConfig& config, const UpdateK
 std::unique_ptr<Optimizer> MakeLamb(const OptimizerConfig& config, const UpdateKernels& kernels);
 std::unique_ptr<Optimizer> MakeDelayedNesterov(const OptimizerConfig& config,
                                                const UpdateKernels& kernels);
+std::unique_ptr<Optimizer> MakeVectors(const OptimizerConfig& config, const UpdateKernels& kernels);
 
 }  // namespace covey

@@ -35,6 +35,7 @@ absl::Status CheckRange(absl::string_view field, double value, Range range) {
 bool HasKernels(OptimizerKind kind, const UpdateKernels& kernels) {
   switch (kind) {
     case OptimizerKind::kSgd:
+    case OptimizerKind::kVectors:
       return kernels.sgd != nullptr;
     case OptimizerKind::kMomentum:
       return kernels.momentum != nullptr;
@@ -85,6 +86,8 @@ absl::string_view OptimizerName(OptimizerKind kind) {
       return "rowwise_adagrad";
     case OptimizerKind::kFtrl:
       return "ftrl";
+    case OptimizerKind::kVectors:
+      return "vectors";
   }
   return "unknown";
 }
@@ -111,6 +114,7 @@ absl::Status OptimizerConfig::Validate() const {
   COVEY_RETURN_IF_ERROR(CheckRange("epsilon", epsilon, {1e-12, 1}));
   COVEY_RETURN_IF_ERROR(CheckRange("trust_coefficient", trust_coefficient, {1e-12, 1}));
   COVEY_RETURN_IF_ERROR(CheckRange("delay", delay, {1, kDelayMax}));
+  COVEY_RETURN_IF_ERROR(CheckRange("vectors", vectors, {1, kVectorsMax}));
   COVEY_RETURN_IF_ERROR(CheckRange("ftrl_beta", ftrl_beta, {0, 1e6}));
   COVEY_RETURN_IF_ERROR(CheckRange("l1", l1, {0, 1e6}));
   COVEY_RETURN_IF_ERROR(CheckRange("l2", l2, {0, 1e6}));
@@ -161,6 +165,8 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerConfig& 
       return MakeLamb(config, kernels);
     case OptimizerKind::kDelayedNesterov:
       return MakeDelayedNesterov(config, kernels);
+    case OptimizerKind::kVectors:
+      return MakeVectors(config, kernels);
     case OptimizerKind::kRowwiseAdagrad:
     case OptimizerKind::kFtrl:
       break;  // refused above

@@ -24,10 +24,11 @@ enum class OptimizerKind {
   kLamb,
   kDelayedNesterov,
   kRowwiseAdagrad,
-  kFtrl
+  kFtrl,
+  kVectors
 };
 
-// In lower case: "sgd", …, "delayed_nesterov".
+// In lower case: "sgd", …, "vectors".
 absl::string_view OptimizerName(OptimizerKind kind);
 
 // Whether the kind reads OptimizerConfig::momentum.
@@ -43,6 +44,8 @@ bool IsElementwise(OptimizerKind kind);
 
 // Largest OptimizerConfig::delay.
 inline constexpr uint32_t kDelayMax = 4096;
+// Largest OptimizerConfig::vectors; a history of L-BFGS has 20 to 40.
+inline constexpr uint32_t kVectorsMax = 64;
 
 // Chosen per table. A kind ignores the fields that do not mention it. Formulas: kernels.h,
 // trust_kernels.h for LARS and LAMB.
@@ -72,6 +75,9 @@ struct OptimizerConfig {
   double ftrl_beta = 1;
   double l1 = 0;
   double l2 = 0;
+  // Vectors: how many there are besides the values, in [1, kVectorsMax]; each is a slot. An update
+  // adds learning_rate * gradient to the first, and leaves the others and the values as they are.
+  uint32_t vectors = 1;
 
   // INVALID_ARGUMENT: a field is out of its range, or not a number; names the field, its value and
   // the range.

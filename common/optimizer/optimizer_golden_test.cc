@@ -91,6 +91,8 @@ double Expected(const OptimizerConfig& config, double value, double rate, const 
     case OptimizerKind::kRowwiseAdagrad:
     case OptimizerKind::kFtrl:
       break;  // of rows: row_optimizer_test.cc
+    case OptimizerKind::kVectors:
+      break;  // changes no value
   }
   return value;
 }

@@ -157,6 +157,8 @@ absl::Status CheckRowOptimizer(const OptimizerConfig& config) {
     case OptimizerKind::kLars:
     case OptimizerKind::kLamb:
       return Refused(config, "its rate follows norms over all rows of a shard");
+    case OptimizerKind::kVectors:
+      return Refused(config, "servers compute with vectors of all elements");
   }
   if (config.weight_decay != 0) {
     return absl::InvalidArgumentError(absl::StrCat(

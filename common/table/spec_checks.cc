@@ -128,7 +128,29 @@ absl::Status CheckOptimizer(const proto::TableSpec& spec, absl::string_view fiel
   if (optimizer.delay() > kDelayMax) {
     return bad("delay", optimizer.delay(), absl::StrCat("at most ", kDelayMax));
   }
+  if (optimizer.vectors() > kVectorsMax) {
+    return bad("vectors", optimizer.vectors(), absl::StrCat("at most ", kVectorsMax));
+  }
   return absl::OkStatus();
+}
+
+// What a table of vectors must have, and what has no meaning for it.
+absl::Status CheckVectors(const proto::TableSpec& spec) {
+  if (spec.optimizer().kind() != proto::Optimizer::VECTORS) return absl::OkStatus();
+  if (spec.optimizer().vectors() == 0) {
+    return Bad(spec, "optimizer.vectors", 0,
+               absl::StrCat("VECTORS needs 1 to ", kVectorsMax, " vectors besides the values"));
+  }
+  if (spec.optimizer().weight_decay() != 0) {
+    return Bad(spec, "optimizer.weight_decay", spec.optimizer().weight_decay(),
+               "an update of VECTORS only adds to vector 1: leave it out");
+  }
+  const proto::Contract::Kind contract = spec.contract().kind();
+  if (contract == proto::Contract::ASYNC || contract == proto::Contract::SSP) {
+    return absl::OkStatus();
+  }
+  return Bad(spec, "contract.kind", proto::Contract::Kind_Name(contract),
+             "functions and pushes of VECTORS are applied on arrival: choose ASYNC or SSP");
 }
 
 absl::Status CheckAsynchrony(const proto::TableSpec& spec) {
@@ -319,6 +341,7 @@ absl::Status CheckTableSpec(const proto::TableSpec& spec) {
   COVEY_RETURN_IF_ERROR(CheckInner(spec));
   COVEY_RETURN_IF_ERROR(CheckAsynchrony(spec));
   COVEY_RETURN_IF_ERROR(CheckSparse(spec));
+  COVEY_RETURN_IF_ERROR(CheckVectors(spec));
   return CheckPromises(spec);
 }
 

@@ -61,6 +61,37 @@ TEST(SpecChecksTest, GoodSpecsPass) {
   EXPECT_TRUE(CheckTableSpec(governed).ok()) << CheckTableSpec(governed);
 }
 
+proto::TableSpec OfVectors() {
+  proto::TableSpec spec = Good();
+  spec.mutable_optimizer()->set_kind(proto::Optimizer::VECTORS);
+  spec.mutable_optimizer()->set_vectors(64);
+  spec.mutable_contract()->set_kind(proto::Contract::ASYNC);
+  return spec;
+}
+
+TEST(SpecChecksTest, TablesOfVectors) {
+  EXPECT_TRUE(CheckTableSpec(OfVectors()).ok()) << CheckTableSpec(OfVectors());
+  const auto refusal = [](auto change) {
+    proto::TableSpec spec = OfVectors();
+    change(spec);
+    return std::string(CheckTableSpec(spec).message());
+  };
+  EXPECT_THAT(refusal([](proto::TableSpec& s) { s.mutable_optimizer()->set_vectors(0); }),
+              testing::HasSubstr("optimizer.vectors = 0"));
+  EXPECT_THAT(refusal([](proto::TableSpec& s) { s.mutable_optimizer()->set_vectors(65); }),
+              testing::HasSubstr("at most 64"));
+  EXPECT_THAT(refusal([](proto::TableSpec& s) { s.mutable_optimizer()->set_weight_decay(0.1); }),
+              testing::HasSubstr("optimizer.weight_decay"));
+  EXPECT_THAT(
+      refusal([](proto::TableSpec& s) { s.mutable_contract()->set_kind(proto::Contract::BSP); }),
+      testing::HasSubstr("choose ASYNC or SSP"));
+  EXPECT_THAT(refusal([](proto::TableSpec& s) {
+                s.clear_shape();
+                s.mutable_sparse()->set_width(2);
+              }),
+              testing::HasSubstr("vectors is not for sparse tables"));
+}
+
 proto::TableSpec Sparse() {
   proto::TableSpec spec = Good();
   spec.clear_shape();

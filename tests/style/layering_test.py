@@ -17,7 +17,7 @@ _TENSOR = _BASE + ["common/tensor"]
 _ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/gpu", "common/contract",
                     "common/grouping", "common/table", "common/collective", "common/simulation",
                     "common/faults", "common/store", "common/snapshot", "common/recording",
-                    "common/format"]
+                    "common/format", "common/vectors"]
 
 # Folder -> the folders it may include besides itself. `tests` may include everything.
 _MAY_INCLUDE = {
@@ -36,7 +36,8 @@ _MAY_INCLUDE = {
     "common/table": _CLUSTER + ["common/tensor", "common/optimizer", "common/contract"],
     "common/store": _NET,
     "common/snapshot": _CLUSTER + ["common/store", "common/table", "common/optimizer"],
-    "common/recording": _CLUSTER + ["common/store", "common/tensor"],
+    "common/vectors": _CLUSTER + ["common/tensor"],
+    "common/recording": _CLUSTER + ["common/store", "common/tensor", "common/vectors"],
     "common/simulation": _BASE,
     "common/faults": _BASE,
     "scheduler": _ROLE,

@@ -14,6 +14,7 @@ _PUBLIC_BASE = re.compile(
     r"^(common/base/[^/]+\.h"
     r"|common/cluster/ids\.h"  # the strong types of arguments and results
     r"|common/tensor/wire_format\.h"  # an enum among the options of a push
+    r"|common/vectors/vector_function\.h"  # what calls and queries consist of
     r"|common/tensor/(element_span|reduce_op)\.h"  # arguments and an option of a collective
     r"|common/collective/(algorithm|part_range)\.h"  # options and parts of a collective
     r")$"
