@@ -29,7 +29,9 @@ absl::Status CheckPayload(const AppliedRecord& record, const proto::Shard& shard
     if (push.samples > kShardSamplesMax - samples) return Refuse(record.stream, "has no samples");
     samples += push.samples;
   }
-  if (record.is_update && samples == 0) return Refuse(record.stream, "updates without samples");
+  if (record.is_update && (samples == 0) != !record.functions.empty()) {
+    return Refuse(record.stream, "updates without samples, or by functions that have some");
+  }
   if (record.initial_state && (record.initial_state->updates > kInitialUpdatesMax ||
                                record.initial_state->samples > kInitialSamplesMax)) {
     return Refuse(record.stream, "begins with a state that no server takes");

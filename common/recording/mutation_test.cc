@@ -27,6 +27,12 @@ std::vector<uint8_t> ValidEntries(Random& random) {
     if (random.Chance(0.3)) record.pushes[0].group = 0;
     if (random.Chance(0.3)) record.rate_factor = random.Uniform();
     if (random.Chance(0.3)) record.momentum = random.Uniform();
+    if (random.Chance(0.2)) {
+      record.functions.assign(1 + random.Below(3), {.kind = VectorFunction::Kind::kAxpy,
+                                                    .target = 200,
+                                                    .source = 1,
+                                                    .scalar = random.Uniform()});
+    }
     EncodeEntry(record, bytes);
   }
   EncodeEntry(ContentDigest{.stream = 0, .digest = random.Next()}, bytes);

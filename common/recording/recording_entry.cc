@@ -3,17 +3,25 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/fixed_bytes.h"
+#include "common/cluster/limits.h"
 
 namespace covey {
 namespace {
 
-enum Kind : uint8_t { kShardBegin = 1, kAppliedRecord = 2, kContentDigest = 3, kRecordingEnd = 4 };
+enum Kind : uint8_t {
+  kShardBegin = 1,
+  kAppliedRecord = 2,
+  kContentDigest = 3,
+  kRecordingEnd = 4,
+  kAppliedFunctions = 5,
+};
 
 enum RecordFlag : uint8_t {
   kIsUpdate = 1,
@@ -31,6 +39,8 @@ enum PushFlag : uint8_t { kIsOfGroup = 1, kIsDiscarded = 2, kIsGroupsStep = 4, k
 constexpr uint8_t kFormatMax = static_cast<uint8_t>(WireFormat::kInt8Block);
 // Of a push: flags, producer, incarnation, sequence, samples, base version.
 constexpr size_t kPushBytesMin = 6;
+constexpr uint64_t kNumberMax = std::numeric_limits<uint32_t>::max();
+constexpr uint8_t kFunctionMax = static_cast<uint8_t>(VectorFunction::Kind::kAxpy);
 
 class EntryWriter {
  public:
@@ -58,7 +68,7 @@ class EntryWriter {
   }
 
   void operator()(const AppliedRecord& record) {
-    Byte(kAppliedRecord);
+    Byte(record.functions.empty() ? kAppliedRecord : kAppliedFunctions);
     Number(record.stream);
     Byte(static_cast<uint8_t>((record.is_update ? kIsUpdate : 0) |
                               (record.rate_factor != 1 ? kHasRateFactor : 0) |
@@ -82,9 +92,18 @@ class EntryWriter {
       Number(record.asynchrony.pushes);
       Number(record.asynchrony.updates_above_target);
     }
-    if (!record.initial_state) return;
-    Number(record.initial_state->updates);
-    Number(record.initial_state->samples);
+    if (record.initial_state) {
+      Number(record.initial_state->updates);
+      Number(record.initial_state->samples);
+    }
+    if (record.functions.empty()) return;
+    Number(record.functions.size());
+    for (const VectorFunction& function : record.functions) {
+      Byte(static_cast<uint8_t>(function.kind));
+      Number(function.target);
+      Number(function.source);
+      Fixed(std::bit_cast<uint64_t>(function.scalar));
+    }
   }
 
   void operator()(const ContentDigest& digest) {
@@ -131,6 +150,8 @@ class EntryParser {
         return Begin();
       case kAppliedRecord:
         return Record();
+      case kAppliedFunctions:
+        return WithFunctions(Record());
       case kContentDigest:
         return ContentDigest{.stream = Number(), .digest = Fixed<uint64_t>()};
       case kRecordingEnd:
@@ -238,6 +259,30 @@ class EntryParser {
       if (!record.is_initial_values) Fail("damaged: a state comes with initial values");
     }
     return record;
+  }
+
+  AppliedRecord WithFunctions(AppliedRecord record) {
+    const uint64_t count = Number();
+    if (count == 0 || count > kVectorFunctionsMax || !record.is_update || record.payload) {
+      Fail("damaged: functions are those of an update, without a gradient");
+    }
+    for (uint64_t i = 0; i < count && status_.ok(); ++i) record.functions.push_back(Function());
+    return record;
+  }
+
+  VectorFunction Function() {
+    const uint8_t kind = Byte();
+    const uint64_t target = Number();
+    const uint64_t source = Number();
+    const double scalar = std::bit_cast<double>(Fixed<uint64_t>());
+    if (kind > kFunctionMax || target > kNumberMax || source > kNumberMax ||
+        !std::isfinite(scalar)) {
+      Fail("damaged: a function is not one that is written");
+    }
+    return {.kind = static_cast<VectorFunction::Kind>(kind),
+            .target = static_cast<uint32_t>(target),
+            .source = static_cast<uint32_t>(source),
+            .scalar = scalar};
   }
 
   RecordedPayload Payload() {

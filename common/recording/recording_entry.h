@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/tensor/wire_format.h"
+#include "common/vectors/vector_function.h"
 
 namespace covey {
 
@@ -27,9 +28,14 @@ namespace covey {
 //                        after the other; the updates and samples that have made them
 //   3     ContentDigest  stream, digest (8 bytes)
 //   4     RecordingEnd   none
+//   5     AppliedRecord  of an update by functions, which has no payload: as 2, then the number of
+//                        functions and the functions
 //
 //   a push: flags (1 byte), producer, incarnation, sequence; then, unless flag 4 is set, group and
 //   step; then samples and base version
+//
+//   a function: kind (1 byte, as in VectorFunction of proto), target, source, scalar (8 bytes, IEEE
+//   binary64)
 //
 // Kind and flags are one byte. The flag 1 of a record says that it is an update; flags of a push: 1
 // its producer is a group, 2 discarded, 4 its group is the producer and its step the sequence. All
@@ -108,6 +114,8 @@ struct AppliedRecord {
   std::optional<RecordedPayload> payload;
   // All 0 where the momentum is not governed.
   RecordedAsynchrony asynchrony;
+  // Of an update by functions.
+  std::vector<VectorFunction> functions;
   friend bool operator==(const AppliedRecord&, const AppliedRecord&) = default;
 };
 

@@ -54,7 +54,13 @@ std::vector<RecordingEntry> EveryEntry() {
   AppliedRecord initial_state = initial_values;
   initial_state.initial_state = {.updates = 300, .samples = 19200};
   initial_state.payload->bytes = 48;
+  AppliedRecord functions = UpdateOf(1, 2);
+  functions.pushes[0].samples = 0;
+  functions.functions = {
+      {.kind = VectorFunction::Kind::kAxpy, .target = 300, .source = 2, .scalar = -0.1},
+      {.kind = VectorFunction::Kind::kSet, .target = 1}};
   return {BeginOf(SmallTable()),
+          functions,
           initial_values,
           initial_state,
           FullRecord(),

@@ -48,6 +48,7 @@ AppliedRecord ToEntry(uint64_t stream, const ShardRecord& record) {
   }
   for (const RecordedPush& push : record.pushes) entry.pushes.push_back(ToEntry(push));
   entry.cut = record.cut;
+  entry.functions = record.functions;
   if (entry.is_update) {
     entry.rate_factor = record.adjustment.rate_factor;
     entry.momentum = record.adjustment.momentum;
@@ -103,7 +104,8 @@ void Recorder::OnAppended(absl::Time now, const AppendedRecord& appended) {
   stream.has_digest = false;
   const ShardRecord& record = appended.record;
   AppliedRecord entry = ToEntry(stream.number, record);
-  if (options_.gradients && (entry.is_update || entry.is_initial_values)) {
+  const bool has_gradient = (entry.is_update && entry.functions.empty()) || entry.is_initial_values;
+  if (options_.gradients && has_gradient) {
     Keep(record.gradient, entry);
     if (record.initial_state) {
       for (const EncodedGradient& slot : record.initial_state->slots) Keep(slot, entry);

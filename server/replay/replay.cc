@@ -65,6 +65,7 @@ ShardRecord FromEntry(const RecordedUpdate& update) {
                                         .samples = update.record.initial_state->samples};
   }
   record.cut = update.record.cut;
+  record.functions = update.record.functions;
   return record;
 }
 
@@ -153,7 +154,8 @@ class Replayer {
   }
 
   absl::Status Apply(const RecordedUpdate& update) {
-    if (!update.record.is_update && !update.record.is_initial_values) {
+    const bool has_gradient = update.record.is_update && update.record.functions.empty();
+    if (!has_gradient && !update.record.is_initial_values) {
       return content_->Apply(kAnyTime, FromEntry(update), {});
     }
     if (update.record.is_initial_values) return TakeInitialValues(update);
@@ -165,6 +167,12 @@ class Replayer {
     const AppliedRecord& record = update.record;
     if (record.is_initial_values) return TakeInitialValues(update);
     if (!record.is_update) return absl::OkStatus();
+    if (!record.functions.empty()) {
+      return absl::UnimplementedError(
+          "it is an update by functions, which follow on the pushes before them; a table of "
+          "vectors "
+          "is not replayed under another contract");
+    }
     if (record.pushes.size() != 1 || record.rate_factor != 1 || record.momentum) {
       return absl::UnimplementedError(
           "it sums several pushes, or its rate was adjusted; only a run under async or ssp, "

@@ -72,6 +72,40 @@ TEST(Replay, IsBitEqualUnderEachOptimizer) {
   }
 }
 
+TEST(Replay, FunctionsAreDoneAgain) {
+  TestJob job(kAsync, 1);
+  job.spec().mutable_optimizer()->set_kind(proto::Optimizer::VECTORS);
+  job.spec().mutable_optimizer()->set_vectors(2);
+  RecordingDriver recording(job);
+  ShardDriver& driver = recording.driver();
+  for (uint64_t i = 1; i <= 100; ++i) {
+    recording.Deliver(driver.GroupPush(1, i, {1, 2, 3, static_cast<float>(i)}));
+    Message call = driver.ClientPush(i, {});
+    call.frames.clear();
+    proto::PushRequest& push = *call.envelope.mutable_push_request();
+    push.clear_samples();
+    proto::VectorFunction& function = *push.add_functions();
+    function.set_kind(proto::VectorFunction::AXPY);
+    function.set_source(1);
+    function.set_scalar(0.01);
+    recording.Deliver(call);
+  }
+  const Buffer values = ShardDriver::Floats(driver.Values());
+  EXPECT_NE(values.As<float>()[3], 0);
+  const Recording result = recording.End();
+  const auto replayed = ReplayShard(result, result.shards().at(0), {}, nullptr, GoOn);
+  ASSERT_TRUE(replayed.ok()) << replayed.status();
+  EXPECT_FALSE(replayed->difference);
+  EXPECT_EQ(replayed->updates, 200u);
+  EXPECT_EQ(replayed->digests, 4u);  // after 64, 128, 192 and 200
+  EXPECT_TRUE(AreEqual(replayed->values, values));
+  const WhatIf what_if{.contract = Contract{.kind = Contract::Kind::kBuffered, .buffer = 2}};
+  EXPECT_THAT(
+      std::string(
+          ReplayShard(result, result.shards().at(0), what_if, nullptr, GoOn).status().message()),
+      HasSubstr("an update by functions"));
+}
+
 // Adjusted rates and momentum, sums of several pushes, discarded pushes.
 TEST(Replay, IsBitEqualWithEverythingThatARecordMayHold) {
   TestJob job = JobOf({.kind = Contract::Kind::kBuffered, .buffer = 2, .staleness_cut = 8},

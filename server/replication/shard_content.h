@@ -43,8 +43,9 @@ class ShardContent {
 
   // The next record. FAILED_PRECONDITION: it is not the next one, of index or version, or it holds
   // initial values and pushes came before, or a state of another optimizer; nothing has changed
-  // then. INVALID_ARGUMENT: a key of the gradient lies outside the shard. Precondition: `gradient`
-  // is the record's, decoded: the initial values, or empty when there is no update.
+  // then. INVALID_ARGUMENT: a key of the gradient lies outside the shard, or as CheckFunctions.
+  // Precondition: `gradient` is the record's, decoded: the initial values, or empty when there is
+  // no update, or one by functions.
   absl::Status Apply(absl::Time now, const ShardRecord& record, const Gradient& gradient);
 
   // Everything as of the newest record, to be sent or saved. Reads no value and no slot where they
@@ -101,6 +102,11 @@ class ShardContent {
   Buffer Values() const { return dense_->Values(); }
   // Checksum of Values(); computed once per version.
   uint32_t ValuesChecksum() const;
+  // As DenseShard; of a sparse shard 0.
+  size_t vectors() const { return dense_ ? dense_->vectors() : 0; }
+  std::vector<VectorAnswer> Answer(std::span<const VectorQuery> queries) const {
+    return dense_->Answer(queries);
+  }
   size_t slots() const { return dense_->slots(); }
   Buffer Slot(size_t slot) const { return dense_->Slot(slot); }
 

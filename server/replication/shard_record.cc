@@ -14,6 +14,7 @@
 #include "common/net/frame_checksum.h"
 #include "common/table/evict_by.h"
 #include "common/tensor/wire_format_proto.h"
+#include "common/vectors/vector_proto.h"
 
 namespace covey::server {
 namespace {
@@ -92,6 +93,18 @@ absl::Status CheckUpdate(const proto::ReplicateRequest& request, const Message& 
       " elements; run servers of one version"));
 }
 
+// The numbers of vectors are checked where they are applied.
+absl::StatusOr<std::vector<VectorFunction>> FunctionsOf(const proto::ReplicateRequest& request,
+                                                        const Message& message,
+                                                        const GradientShape& shape) {
+  if (shape.is_sparse() || !message.frames.empty() || request.samples() != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("record ", request.index(),
+                                                   " holds functions, and a gradient or rows; run ",
+                                                   "servers of one version"));
+  }
+  return FunctionsFromProto(request.functions());
+}
+
 }  // namespace
 
 ShardRecord CutRecord(uint64_t snapshot, Epoch epoch) {
@@ -146,6 +159,10 @@ Message ToMessage(ShardRecord& record) {
       Describe(record.asynchrony, *request.mutable_asynchrony());
     }
   }
+  if (!record.functions.empty()) {
+    ToProto(record.functions, *request.mutable_functions());
+    return message;
+  }
   request.set_format(record.gradient.format);
   if (record.gradient.keys) *request.mutable_keys() = record.gradient.keys->list;
   for (const Eviction& eviction : record.evictions) Describe(eviction, *request.add_evictions());
@@ -194,6 +211,7 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, const Gradient
                      .asynchrony = {},
                      .gradient = {},
                      .evictions = {},
+                     .functions = {},
                      .initial_values = request.initial_values(),
                      .initial_state = {},
                      .digest = {},
@@ -220,9 +238,13 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, const Gradient
     return record;
   }
   if (record.version == Version()) return record;
+  COVEY_ASSIGN_OR_RETURN(record.asynchrony, AsynchronyOf(request.asynchrony()));
+  if (!request.functions().empty()) {
+    COVEY_ASSIGN_OR_RETURN(record.functions, FunctionsOf(request, message, shape));
+    return record;
+  }
   COVEY_RETURN_IF_ERROR(CheckUpdate(request, message, shape));
   if (request.has_momentum()) record.adjustment.momentum = request.momentum();
-  COVEY_ASSIGN_OR_RETURN(record.asynchrony, AsynchronyOf(request.asynchrony()));
   record.gradient = EncodedGradientOf(message, request.format(), request.keys(), shape);
   for (const proto::Eviction& eviction : request.evictions()) {
     record.evictions.push_back(EvictionOf(eviction));

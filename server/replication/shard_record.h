@@ -13,6 +13,7 @@
 #include "common/cluster/ids.h"
 #include "common/contract/momentum_governor.h"
 #include "common/net/message.h"
+#include "common/vectors/vector_function.h"
 #include "proto/replication.pb.h"
 #include "server/replication/gradient.h"
 #include "server/replication/push_history.h"
@@ -54,6 +55,8 @@ struct ShardRecord {
   EncodedGradient gradient;
   // Of an update of a sparse shard: what goes before it is applied.
   std::vector<Eviction> evictions;
+  // Of an update of a table of vectors, in place of a gradient; without samples.
+  std::vector<VectorFunction> functions;
   // The gradient's frame holds the initial values, in float32. There is no update, no push and no
   // cut then.
   bool initial_values = false;

@@ -105,6 +105,53 @@ TEST(ShardRecord, RefusesInitialStatesThatNoServerMakes) {
   }
 }
 
+Message Functions() {
+  ShardRecord record;
+  record.index = 1;
+  record.version = Version(1);
+  record.functions = {{.kind = VectorFunction::Kind::kSet, .target = 2, .scalar = 0.5}};
+  return ToMessage(record);
+}
+
+TEST(ShardRecord, RefusesFunctionsThatNoServerMakes) {
+  const auto intact = ShardRecordOf(Functions(), {.elements = kElements});
+  ASSERT_TRUE(intact.ok()) << intact.status();
+  EXPECT_EQ(intact->functions.at(0).scalar, 0.5);
+  EXPECT_TRUE(absl::IsInvalidArgument(ShardRecordOf(Functions(), {.row_width = 2}).status()));
+  using Change = std::function<void(Message&)>;
+  const std::vector<Change> changes = {
+      [](Message& m) { m.frames.push_back(Frame(kElements)); },
+      [](Message& m) { m.envelope.mutable_replicate_request()->set_samples(1); },
+      [](Message& m) {
+        m.envelope.mutable_replicate_request()->mutable_functions(0)->set_kind(
+            static_cast<proto::VectorFunction::Kind>(99));
+      },
+      [](Message& m) {
+        for (int i = 0; i < 256; ++i) m.envelope.mutable_replicate_request()->add_functions();
+      },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    Message message = Functions();
+    changes[i](message);
+    EXPECT_TRUE(absl::IsInvalidArgument(ShardRecordOf(message, {.elements = kElements}).status()))
+        << i;
+  }
+  // Of a table without vectors, and with fewer.
+  BufferPool spares(0);
+  HostMemory memory(spares);
+  for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kVectors}) {
+    const auto content =
+        ShardContent::Create(absl::UnixEpoch(),
+                             DenseShardConfig{.element_count = kElements,
+                                              .optimizer = {.kind = kind, .vectors = 1},
+                                              .learning_rate = {.base_rate = 1}},
+                             memory);
+    ASSERT_TRUE(content.ok()) << content.status();
+    EXPECT_TRUE(absl::IsInvalidArgument((*content)->Apply(absl::UnixEpoch(), *intact, {})));
+    EXPECT_EQ((*content)->version(), Version());
+  }
+}
+
 TEST(ShardRecord, RefusesUpdatesThatNoServerMakes) {
   ASSERT_TRUE(ShardRecordOf(Update(), {.elements = kElements}).ok());
   using Change = std::function<void(proto::ReplicateRequest&)>;

@@ -49,7 +49,9 @@ void ParkedReplies::Take(absl::FunctionRef<bool(const PendingReply&)> wanted,
 
 size_t ParkedReplies::bytes() const {
   size_t bytes = 0;
-  for (const PendingReply& reply : replies_) bytes += reply.keys.size();
+  for (const PendingReply& reply : replies_) {
+    bytes += reply.keys.size() + reply.queries.size() * sizeof(VectorQuery);
+  }
   return bytes;
 }
 

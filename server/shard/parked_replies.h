@@ -12,6 +12,7 @@
 #include "common/cluster/ids.h"
 #include "common/contract/read_gate.h"
 #include "common/net/message.h"
+#include "common/vectors/vector_function.h"
 #include "server/replication/push_history.h"
 
 namespace covey::server {
@@ -30,8 +31,9 @@ struct PendingReply {
   ReadRequirement requirement;
   absl::Time deadline;
   bool wants_values = true;
-  bool wants_slots = false;  // of the optimizer, after the values; of a pull
-  Buffer keys;               // of a sparse table: of the rows that are wanted
+  bool wants_slots = false;          // of the optimizer, after the values; of a pull
+  Buffer keys;                       // of a sparse table: of the rows that are wanted
+  std::vector<VectorQuery> queries;  // of a table of vectors; answered in place of values
 
   // For a push only.
   struct Push {
@@ -69,7 +71,7 @@ class ParkedReplies {
   // Earliest deadline; InfiniteFuture() when nothing waits.
   absl::Time next_deadline() const { return next_deadline_; }
   size_t size() const { return replies_.size(); }
-  // Of keys.
+  // Of keys and queries.
   size_t bytes() const;
 
  private:

@@ -94,32 +94,8 @@ absl::Status CheckKeyedFrames(const Message& request, WireFormat format,
                    WireFormatName(format), " for each, of at most ", kKeysPerRequestMax, " keys"));
 }
 
-}  // namespace
-
-std::string NameOf(const Producer& producer, const ClusterView& view) {
-  if (producer.kind == Producer::Kind::kGroup) return absl::StrCat("group ", producer.id);
-  return view.NameOf(NodeId(producer.id));
-}
-
-bool IsGone(const Producer& producer, const ClusterView& view) {
-  if (producer.kind == Producer::Kind::kGroup) {
-    const proto::Group* group = view.FindGroup(GroupId(static_cast<uint32_t>(producer.id)));
-    return group == nullptr || group->state() != proto::Group::ACTIVE;
-  }
-  const proto::Node* node = view.FindNode(NodeId(producer.id));
-  return node == nullptr || node->state() != proto::Node::ALIVE;
-}
-
-bool IsQuery(const Message& request) {
-  if (!request.envelope.has_push_request()) return false;
+absl::Status CheckGradient(const Message& request, const PushForm& form) {
   const proto::PushRequest& push = request.envelope.push_request();
-  if (!push.has_keys()) return request.frames.empty();
-  return push.keys().count() > 0 && request.frames.size() < 2;
-}
-
-absl::Status CheckForm(const Message& request, const PushForm& form) {
-  const proto::PushRequest& push = request.envelope.push_request();
-  const proto::PushId& id = push.id();
   const std::optional<WireFormat> format = WireFormatFromProto(push.format());
   if (!format.has_value()) {
     return absl::InvalidArgumentError(
@@ -143,6 +119,50 @@ absl::Status CheckForm(const Message& request, const PushForm& form) {
         absl::StrCat("the push multiplies the learning rate by ", push.rate_factor(),
                      "; use at least 0, and at most ", kRateFactorMax));
   }
+  return absl::OkStatus();
+}
+
+// Functions come in place of a gradient, with nothing that belongs to one.
+absl::Status CheckCall(const Message& request) {
+  const proto::PushRequest& push = request.envelope.push_request();
+  const bool has_gradient = !request.frames.empty() || push.has_keys() || push.samples() != 0 ||
+                            push.has_rate_factor() || push.initialization_epoch() != 0;
+  if (!has_gradient && push.group() == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the push has functions, and ",
+                   has_gradient ? "a gradient or initial values" : "comes from a group",
+                   "; push functions alone, from a plain client"));
+}
+
+}  // namespace
+
+std::string NameOf(const Producer& producer, const ClusterView& view) {
+  if (producer.kind == Producer::Kind::kGroup) return absl::StrCat("group ", producer.id);
+  return view.NameOf(NodeId(producer.id));
+}
+
+bool IsGone(const Producer& producer, const ClusterView& view) {
+  if (producer.kind == Producer::Kind::kGroup) {
+    const proto::Group* group = view.FindGroup(GroupId(static_cast<uint32_t>(producer.id)));
+    return group == nullptr || group->state() != proto::Group::ACTIVE;
+  }
+  const proto::Node* node = view.FindNode(NodeId(producer.id));
+  return node == nullptr || node->state() != proto::Node::ALIVE;
+}
+
+bool IsQuery(const Message& request) {
+  if (!request.envelope.has_push_request()) return false;
+  const proto::PushRequest& push = request.envelope.push_request();
+  if (!push.functions().empty()) return false;
+  if (!push.has_keys()) return request.frames.empty();
+  return push.keys().count() > 0 && request.frames.size() < 2;
+}
+
+absl::Status CheckForm(const Message& request, const PushForm& form) {
+  const proto::PushRequest& push = request.envelope.push_request();
+  const proto::PushId& id = push.id();
+  COVEY_RETURN_IF_ERROR(push.functions().empty() ? CheckGradient(request, form)
+                                                 : CheckCall(request));
   if (id.sequence() > kPushSequenceMax || push.step() > kPushSequenceMax) {
     return absl::InvalidArgumentError(absl::StrCat("the push has sequence ", id.sequence(),
                                                    " and step ", push.step(), "; the most is ",

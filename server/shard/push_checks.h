@@ -25,12 +25,12 @@ bool IsGone(const Producer& producer, const ClusterView& view);
 
 // A push without the frame of its gradient is a query whether the push was received; it is answered
 // like a duplicate. Of a sparse table, it may have the keys of the rows that it asks for, and a
-// push without keys has no frames, and is none.
+// push without keys has no frames, and is none. Nor is a push of functions, which a repeat has, too.
 bool IsQuery(const Message& request);
 
 // Whether the request is well-formed: `frames` frames of the size that the format needs, those of
-// rows, or none; a valid number of samples; an identity that fits its sender. No correct peer
-// sends a request that fails here. INVALID_ARGUMENT: says what is wrong.
+// rows, or none; a valid number of samples, or functions alone; an identity that fits its sender.
+// No correct peer sends a request that fails here. INVALID_ARGUMENT: says what is wrong.
 struct PushForm {
   GradientShape shape;
   uint64_t samples_so_far = 0;

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
+#include "common/vectors/vector_proto.h"
 #include "server/shard/frame_inspection.h"
 #include "server/shard/push_checks.h"
 #include "server/sparse/eviction_plan.h"
@@ -42,6 +43,11 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
                               .rate_factor = push.has_rate_factor() ? push.rate_factor() : 1};
   COVEY_RETURN_IF_ERROR(aggregator_.gate().Admit(received.group, received.step));
   COVEY_RETURN_IF_ERROR(CheckRoom(key.producer));
+  if (!push.functions().empty()) {
+    COVEY_ASSIGN_OR_RETURN(std::vector<VectorFunction> functions, TakeFunctions(push));
+    ApplyFunctions(now, key, std::move(functions), outbox);
+    return false;
+  }
   if (contract().Discards(received.base_version, shard_.version())) {
     Discard(now, received, outbox);
     return false;
@@ -134,6 +140,33 @@ void PushPipeline::Discard(absl::Time now, const ReceivedPush& push, Outbox& out
                            .samples = push.samples,
                            .base_version = push.base_version});
   aggregator_.Discard(push);
+  MakeRoom(record);
+  shard_.replica.Append(now, std::move(record), {}, outbox);
+}
+
+absl::StatusOr<std::vector<VectorFunction>> PushPipeline::TakeFunctions(
+    const proto::PushRequest& push) const {
+  const Contract::Kind kind = contract().kind;
+  absl::StatusOr<std::vector<VectorFunction>> functions = FunctionsFromProto(push.functions());
+  absl::Status fits = functions.status();
+  if (fits.ok()) fits = CheckFunctions(*functions, shard_.content().vectors());
+  if (fits.ok() && kind != Contract::Kind::kAsync && kind != Contract::Kind::kSsp) {
+    fits = absl::InvalidArgumentError(
+        absl::StrCat("functions are applied on arrival, and under ", ContractName(contract()),
+                     " pushes wait for each other; change the contract to async or ssp"));
+  }
+  if (fits.ok()) return functions;
+  ++shard_.counters.malformed;
+  return fits;
+}
+
+void PushPipeline::ApplyFunctions(absl::Time now, const PushKey& key,
+                                  std::vector<VectorFunction> functions, Outbox& outbox) {
+  ShardRecord record;
+  record.version = shard_.version().Next();
+  record.asynchrony = shard_.correction.estimates();
+  record.functions = std::move(functions);
+  record.pushes.push_back({.key = key});
   MakeRoom(record);
   shard_.replica.Append(now, std::move(record), {}, outbox);
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,6 +12,7 @@
 #include "common/contract/contract.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
+#include "common/vectors/vector_function.h"
 #include "server/replication/push_history.h"
 #include "server/replication/shard_record.h"
 #include "server/shard/gradient_aggregator.h"
@@ -25,7 +27,8 @@ namespace covey::server {
 //
 // and a stage that refuses it changes nothing. A push that is too stale for the contract is
 // remembered, but not aggregated. Pushes without samples are applied like others, which changes no
-// value and makes no version.
+// value and makes no version. Functions are an update of their own, on arrival: their checks take
+// the place of what comes after "room?".
 //
 // Actor-confined. Deterministic.
 class PushPipeline {
@@ -68,6 +71,10 @@ class PushPipeline {
   absl::StatusOr<Taken> TakeGradient(const Message& request);
   absl::Status Screen(const Gradient& gradient, const proto::PushRequest& push);
   void Discard(absl::Time now, const ReceivedPush& push, Outbox& outbox);
+  // The functions of a push, checked.
+  absl::StatusOr<std::vector<VectorFunction>> TakeFunctions(const proto::PushRequest& push) const;
+  void ApplyFunctions(absl::Time now, const PushKey& key, std::vector<VectorFunction> functions,
+                      Outbox& outbox);
   void Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbox);
   // Names the producers that must be forgotten to make room for those in the record.
   void MakeRoom(ShardRecord& record) const;

@@ -32,6 +32,7 @@ void MakeRefusal(const absl::Status& why, Message& reply) {
     *reply.envelope.mutable_push_reply() = std::move(bare);
   } else {
     reply.envelope.mutable_pull_reply()->clear_state();
+    reply.envelope.mutable_pull_reply()->clear_answers();
   }
   reply.frames.clear();
   reply.envelope.clear_frame_checksums();

@@ -9,6 +9,7 @@
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/snapshot_tables.h"
+#include "common/vectors/vector_proto.h"
 #include "server/shard/push_checks.h"
 
 namespace covey::server {
@@ -91,6 +92,7 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
     return TakeInitialValues(now, request, std::move(pending), outbox);
   }
   const PushKey key = KeyOf(push.id());
+  const uint64_t before = content().index();
   const absl::StatusOr<bool> duplicate = pipeline_.Accept(now, request, key, outbox);
   if (!duplicate.ok()) {
     replies_.Refuse(pending.reply, duplicate.status(), outbox);
@@ -103,7 +105,7 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
   if (push.flush() && is_held && !Planted(PlantedBug::kIgnoreFlush)) {
     pipeline_.FlushPartialBuffer();
   }
-  const bool has_changed = ApplyDue(now, outbox);
+  ApplyDue(now, outbox);
   pipeline_.KeepHeld();
   pending.push = {
       .key = key, .base_version = Version(push.base_version()), .duplicate = *duplicate};
@@ -118,7 +120,7 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
   } else {
     replies_.SendWhenDurable(now, pending, outbox);
   }
-  if (has_changed) replies_.ReleaseParked(now, outbox);
+  if (content().index() != before) replies_.ReleaseParked(now, outbox);
 }
 
 void Shard::TakeInitialValues(absl::Time now, const Message& request, PendingReply pending,
@@ -141,6 +143,11 @@ void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
   if (const absl::Status known = FindWanted(request, KeysOf(pull), pending); !known.ok()) {
     return replies_.Refuse(pending.reply, known, outbox);
   }
+  if (!pull.queries().empty()) {
+    if (const absl::Status fits = TakeQueries(pull, pending); !fits.ok()) {
+      return replies_.Refuse(pending.reply, fits, outbox);
+    }
+  }
   pending.requirement = ReadRequirement::Of(pending.bound, contract());
   replies_.SendWhenFresh(now, std::move(pending), outbox);
 }
@@ -153,6 +160,11 @@ absl::Status Shard::FindWanted(const Message& request, const proto::KeyList* key
                                           ? "the table is dense; ask for all its elements"
                                           : "the table is sparse; ask for the rows of some keys");
   }
+  if (pending.wants_slots && content().vectors() > 0) {
+    return absl::InvalidArgumentError(
+        "the vectors of a table can not be pulled with its values; copy one to vector 0, the "
+        "values, and pull these");
+  }
   if (rows == nullptr) return absl::OkStatus();
   if (pending.wants_slots) {
     return absl::InvalidArgumentError(
@@ -160,6 +172,14 @@ absl::Status Shard::FindWanted(const Message& request, const proto::KeyList* key
   }
   COVEY_ASSIGN_OR_RETURN(pending.keys, WantedKeys(request, *keys, *rows));
   return absl::OkStatus();
+}
+
+absl::Status Shard::TakeQueries(const proto::PullRequest& pull, PendingReply& pending) const {
+  COVEY_ASSIGN_OR_RETURN(pending.queries, QueriesFromProto(pull.queries()));
+  pending.wants_values = false;
+  if (!pending.wants_slots) return CheckQueries(pending.queries, content().vectors());
+  return absl::InvalidArgumentError(
+      "the request asks for the optimizer's state and has queries; send two requests");
 }
 
 bool Shard::ApplyDue(absl::Time now, Outbox& outbox) {

@@ -118,6 +118,8 @@ class Shard {
   // Of a sparse table, the rows that a request asks for. `keys`: null = it names none.
   absl::Status FindWanted(const Message& request, const proto::KeyList* keys,
                           PendingReply& pending);
+  // Of a table of vectors, the queries that a request asks.
+  absl::Status TakeQueries(const proto::PullRequest& pull, PendingReply& pending) const;
   // Whether the push has been received; it may be applied or wait.
   bool IsReceived(GroupId group, Step step) const;
   // Makes the cut that the view orders.

@@ -9,6 +9,7 @@
 #include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
+#include "common/vectors/vector_proto.h"
 #include "server/shard/push_checks.h"
 #include "server/shard/replies.h"
 
@@ -51,6 +52,10 @@ void ShardReplies::SendWhenDurable(absl::Time now, PendingReply& pending, Outbox
     if (shard_.correction.compensates()) RecordSent(pending);
   }
   if (pending.wants_slots) AddSlots(pending.reply);
+  if (!pending.queries.empty()) {
+    ToProto(shard_.content().Answer(pending.queries),
+            *pending.reply.envelope.mutable_pull_reply()->mutable_answers());
+  }
   UndurableReply complete{.index = shard_.content().index(),
                           .reply = std::move(pending.reply),
                           .deadline = pending.deadline,

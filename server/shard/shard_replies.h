@@ -59,7 +59,7 @@ class ShardReplies {
   size_t parked() const { return parked_.size(); }
   absl::Time next_parked_deadline() const { return parked_.next_deadline(); }
   absl::Time next_undurable_deadline() const { return undurable_.next_deadline(); }
-  // Of old values and of keys that wait here.
+  // Of old values, of keys and of queries that wait here.
   size_t bytes() const { return undurable_.bytes() + parked_.bytes(); }
 
  private:

@@ -20,9 +20,10 @@ namespace {
 
 constexpr uint64_t kAlignment = 64;
 constexpr uint64_t kLengthsBytes = 8;
-// More than a record's envelope has besides its pushes, and more than a push adds.
+// More than a record's envelope has besides its pushes, and more than a push and a function add.
 constexpr uint64_t kEnvelopeBytes = 192;
 constexpr uint64_t kPushBytes = 64;
+constexpr uint64_t kFunctionBytes = 24;
 
 uint64_t Aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -34,7 +35,8 @@ absl::Status NoBatch(uint64_t offset) {
 }  // namespace
 
 uint64_t UpdateBatch::BytesOf(const ShardRecord& record) {
-  return Aligned(kLengthsBytes + kEnvelopeBytes + kPushBytes * record.pushes.size()) +
+  return Aligned(kLengthsBytes + kEnvelopeBytes + kPushBytes * record.pushes.size() +
+                 kFunctionBytes * record.functions.size()) +
          Aligned(record.frame_bytes());
 }
 

@@ -22,7 +22,7 @@ EncodedGradient ArrayOf(float value) {
           .checksum = {}};
 }
 
-// Initial values with the state of two slots, a cut, and an update.
+// Initial values with the state of two slots, a cut, an update, and one by functions.
 std::vector<ShardRecord> Records() {
   std::vector<ShardRecord> records;
   records.push_back(InitialValuesRecord(
@@ -32,6 +32,13 @@ std::vector<ShardRecord> Records() {
   update.version = Version(8);
   update.samples = 2;
   update.gradient = ArrayOf(4);
+  ShardRecord& by_functions = records.emplace_back();
+  by_functions.version = Version(9);
+  // As large as they may be.
+  by_functions.functions.assign(256, {.kind = VectorFunction::Kind::kAxpy,
+                                      .target = ~uint32_t{0},
+                                      .source = ~uint32_t{0},
+                                      .scalar = 0.1});
   for (size_t i = 0; i < records.size(); ++i) records[i].index = 11 + i;
   return records;
 }
@@ -61,7 +68,9 @@ TEST(UpdateBatch, RecordsAreReadAsTheyWereAdded) {
         return absl::OkStatus();
       });
   ASSERT_TRUE(status.ok()) << status;
-  ASSERT_EQ(read.size(), 3u);
+  ASSERT_EQ(read.size(), 4u);
+  EXPECT_EQ(read[3].functions, Records()[3].functions);
+  EXPECT_EQ(read[3].version, Version(9));
   ASSERT_TRUE(read[0].initial_state);
   EXPECT_EQ(read[0].gradient.frame.As<float>()[4], 1);
   ASSERT_EQ(read[0].initial_state->slots.size(), 2u);

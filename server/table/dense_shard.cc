@@ -13,6 +13,7 @@
 #include "common/base/buffer.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
+#include "common/vectors/evaluate.h"
 #include "server/table/sample_count.h"
 
 namespace covey::server {
@@ -39,6 +40,7 @@ DenseShard::DenseShard(const DenseShardConfig& config, LearningRateSchedule sche
     : first_element_(config.first_element),
       element_count_(config.element_count),
       schedule_(schedule),
+      has_vectors_(config.optimizer.kind == OptimizerKind::kVectors),
       memory_(std::move(memory)) {}
 
 void DenseShard::Restore(Buffer values, std::vector<Buffer> slots, uint64_t version,
@@ -65,6 +67,30 @@ absl::Status DenseShard::Apply(std::span<const float> gradient_sum, uint64_t sam
   ++version_;
   samples_ += samples;
   return absl::OkStatus();
+}
+
+absl::Status DenseShard::Apply(std::span<const VectorFunction> functions) {
+  COVEY_RETURN_IF_ERROR(CheckFunctions(functions, vectors()));
+  for (const VectorFunction& function : functions) {
+    // A second handle to the target would make the change go to another buffer.
+    const bool has_other = function.has_source() && function.source != function.target;
+    const Buffer other = has_other ? Vector(function.source) : Buffer();
+    memory_->Change(function.target, [&](std::span<const float> in, std::span<float> out) {
+      ApplyFunction(function, has_other ? other.As<float>() : in, in, out);
+    });
+  }
+  ++version_;
+  return absl::OkStatus();
+}
+
+std::vector<VectorAnswer> DenseShard::Answer(std::span<const VectorQuery> queries) const {
+  std::vector<VectorAnswer> answers;
+  for (const VectorQuery& query : queries) {
+    const Buffer vector = Vector(query.vector);
+    const Buffer other = query.kind == VectorQuery::Kind::kDot ? Vector(query.other) : Buffer();
+    answers.push_back(AnswerOfShard(query, vector.As<float>(), other.As<float>(), first_element()));
+  }
+  return answers;
 }
 
 }  // namespace covey::server

@@ -12,6 +12,7 @@
 #include "common/base/buffer.h"
 #include "common/optimizer/learning_rate.h"
 #include "common/optimizer/optimizer.h"
+#include "common/vectors/vector_function.h"
 #include "server/table/initializer.h"
 #include "server/table/table_memory.h"
 
@@ -59,6 +60,14 @@ class DenseShard {
   absl::Status Apply(std::span<const float> gradient_sum, uint64_t samples,
                      const UpdateAdjustment& adjustment = {});
 
+  // One update by functions on the shard's part of the vectors, in their order; samples stay.
+  // INVALID_ARGUMENT: as CheckFunctions; nothing has changed then.
+  absl::Status Apply(std::span<const VectorFunction> functions);
+  // The shard's answers. Precondition: they have passed CheckQueries.
+  std::vector<VectorAnswer> Answer(std::span<const VectorQuery> queries) const;
+  // Of a table of vectors, the values among them; 0 for other tables.
+  size_t vectors() const { return has_vectors_ ? 1 + slots() : 0; }
+
   // As ShardMemory.
   Buffer Values() const { return memory_->Values(); }
   size_t slots() const { return memory_->slots(); }
@@ -77,10 +86,13 @@ class DenseShard {
   DenseShard(const DenseShardConfig& config, LearningRateSchedule schedule,
              std::unique_ptr<ShardMemory> memory);
 
+  Buffer Vector(uint32_t vector) const { return vector == 0 ? Values() : Slot(vector - 1); }
+
   // Constant after construction.
   const uint64_t first_element_;
   const uint64_t element_count_;
   const LearningRateSchedule schedule_;
+  const bool has_vectors_;
 
   // Owned by the actor's thread.
   const std::unique_ptr<ShardMemory> memory_;

@@ -50,6 +50,16 @@ class DeviceShard final : public ShardMemory {
     return copy;
   }
 
+  void Change(size_t array,
+              absl::FunctionRef<void(std::span<const float>, std::span<float>)> change) override {
+    Buffer copy = NewArray();
+    const std::span<float> elements = copy.MutableAs<float>();
+    memory_.device_.CopyOut(arrays_[array]->elements(), elements);
+    change(elements, elements);
+    memory_.device_.CopyIn(elements, arrays_[array]->elements());
+    if (array == 0) is_copied_ = false;
+  }
+
   Buffer NewArray() override { return memory_.spares_.Take(bytes()); }
   void Restore(Buffer values, std::vector<Buffer> new_slots) override {
     COVEY_CHECK(values.size() == bytes() && new_slots.size() == slots());

@@ -31,7 +31,7 @@ DenseShardConfig ConfigOf(OptimizerKind kind, size_t elements = kElements) {
   return {.first_element = 500,
           .element_count = elements,
           .initializer = {.kind = InitializerKind::kNormal, .a = 0, .b = 1, .seed = 3},
-          .optimizer = {.kind = kind, .weight_decay = 0.01, .delay = 3},
+          .optimizer = {.kind = kind, .weight_decay = 0.01, .delay = 3, .vectors = 3},
           .learning_rate = {.base_rate = 0.1, .warmup_samples = 100}};
 }
 
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EachKindTest,
                          testing::Values(OptimizerKind::kSgd, OptimizerKind::kMomentum,
                                          OptimizerKind::kNesterov, OptimizerKind::kAdagrad,
                                          OptimizerKind::kAdam, OptimizerKind::kAdamW,
-                                         OptimizerKind::kDelayedNesterov),
+                                         OptimizerKind::kDelayedNesterov, OptimizerKind::kVectors),
                          [](const auto& info) { return std::string(OptimizerName(info.param)); });
 
 TEST_P(EachKindTest, HoldsTheBitsOfHostMemoryAfterEachUpdate) {
@@ -85,6 +85,39 @@ TEST_P(EachKindTest, HoldsTheBitsOfHostMemoryAfterEachUpdate) {
     ASSERT_TRUE(on_device->Apply(gradient, 4).ok());
     ASSERT_TRUE(on_host->Apply(gradient, 4).ok());
   }
+}
+
+TEST_F(DeviceMemoryTest, FunctionsAndAnswersAreThoseOfHostMemory) {
+  const auto on_device = Open(memory_, OptimizerKind::kVectors);
+  const auto on_host = Open(host_, OptimizerKind::kVectors);
+  Random random(5);
+  const std::vector<VectorFunction> functions = {
+      {.kind = VectorFunction::Kind::kCopy, .target = 2, .source = 1},
+      {.kind = VectorFunction::Kind::kAxpy, .target = 0, .source = 2, .scalar = 0.3},
+      {.kind = VectorFunction::Kind::kScale, .target = 2, .scalar = -1.7},
+      {.kind = VectorFunction::Kind::kSet, .target = 3, .scalar = 0.1}};
+  const std::vector<VectorQuery> queries = {
+      {.kind = VectorQuery::Kind::kDot, .vector = 0, .other = 2},
+      {.kind = VectorQuery::Kind::kTop, .vector = 1, .count = 5}};
+  for (int round = 0; round < 3; ++round) {
+    const std::vector<float> gradient = RandomGradient(random);
+    ASSERT_TRUE(on_device->Apply(gradient, 4).ok());
+    ASSERT_TRUE(on_host->Apply(gradient, 4).ok());
+    const Buffer before = on_host->Values();
+    const std::vector<float> old_values = Copy(before);
+    ASSERT_TRUE(on_device->Apply(functions).ok());
+    ASSERT_TRUE(on_host->Apply(functions).ok());
+    // A reader keeps what it has.
+    EXPECT_EQ(Copy(before), old_values);
+    EXPECT_FALSE(SameBytes(before, on_host->Values()));
+    EXPECT_TRUE(SameBytes(on_device->Values(), on_host->Values()));
+    for (size_t slot = 0; slot < 3; ++slot) {
+      EXPECT_TRUE(SameBytes(on_device->Slot(slot), on_host->Slot(slot))) << slot;
+    }
+    EXPECT_EQ(on_device->Answer(queries), on_host->Answer(queries));
+  }
+  EXPECT_EQ(on_host->version(), 6u);
+  EXPECT_EQ(on_host->samples(), 12u);
 }
 
 // As a joining replica does, in both directions.

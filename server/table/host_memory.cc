@@ -28,17 +28,18 @@ class HostShard final : public ShardMemory {
   size_t slots() const override { return arrays_.size() - 1; }
 
   void Update(const UpdateContext& context, std::span<const float> gradient_sum) override {
-    for (size_t i = 0; i < arrays_.size(); ++i) {
-      spans_[i].in = arrays_[i].As<float>();
-      if (!arrays_[i].IsUnique()) {
-        replaced_[i] = std::exchange(arrays_[i], spares_.Take(bytes()));
-      }
-      spans_[i].out = arrays_[i].MutableAs<float>();
-    }
+    for (size_t i = 0; i < arrays_.size(); ++i) Open(i);
     optimizer_->Apply(context, gradient_sum, spans_[0].in, spans_[0].out,
                       std::span(spans_).subspan(1));
     // Not before: a later Take of the same update must not return what is still read.
     for (Buffer& array : replaced_) array = Buffer();
+  }
+
+  void Change(size_t array,
+              absl::FunctionRef<void(std::span<const float>, std::span<float>)> change) override {
+    Open(array);
+    change(spans_[array].in, spans_[array].out);
+    replaced_[array] = Buffer();
   }
 
   Buffer Values() override { return arrays_[0]; }
@@ -56,6 +57,15 @@ class HostShard final : public ShardMemory {
 
  private:
   size_t bytes() const { return arrays_[0].size(); }
+
+  // Readers keep the array that they have.
+  void Open(size_t array) {
+    spans_[array].in = arrays_[array].As<float>();
+    if (!arrays_[array].IsUnique()) {
+      replaced_[array] = std::exchange(arrays_[array], spares_.Take(bytes()));
+    }
+    spans_[array].out = arrays_[array].MutableAs<float>();
+  }
 
   const std::unique_ptr<Optimizer> optimizer_;
   BufferPool& spares_;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "common/base/buffer.h"
 #include "common/optimizer/optimizer.h"
@@ -29,6 +30,11 @@ class ShardMemory {
   virtual Buffer Values() = 0;
   // The same for a slot. Precondition: slot < slots().
   virtual Buffer Slot(size_t slot) = 0;
+  // Changes one array, element by element: `change` reads all of `in` and writes all of `out`, in
+  // host memory, where they are the very same memory or disjoint. 0 = the values, then each slot.
+  // Precondition: array <= slots().
+  virtual void Change(size_t array,
+                      absl::FunctionRef<void(std::span<const float>, std::span<float>)> change) = 0;
   // Host memory for Restore: of the size of the values, with unspecified bytes.
   virtual Buffer NewArray() = 0;
   // Replaces the content. Preconditions (checked): as many slots, all buffers of the same size as
