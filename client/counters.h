@@ -12,6 +12,10 @@ struct Counters {
   uint64_t damaged = 0;           // frames that differed from their checksum, here or at a server
   uint64_t outdated_answers = 0;  // replies older, by version or generation, than the newest seen
   uint64_t lost_pushes = 0;       // pushes that a server had received and that never became durable
+  // Of the requests and replies of operations, without the headers of the network. About 30 bytes
+  // of each request are left out, which say who sends it.
+  uint64_t bytes_sent = 0;
+  uint64_t bytes_received = 0;
 };
 
 }  // namespace covey::client

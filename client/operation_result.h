@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "common/vectors/vector_function.h"
 
 namespace covey::client {
 
@@ -46,6 +47,8 @@ struct OperationResult {
   // it, and this client keeps the part that is not durable yet and resends it to a server that
   // takes over (ParameterClient::Flush waits for that). Undefined when `status` is an error.
   bool durable = false;
+  // Of queries: one answer for each, in their order.
+  std::vector<VectorAnswer> answers = {};
 };
 
 }  // namespace covey::client

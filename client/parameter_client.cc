@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/engine/connection.h"
 #include "client/engine/operation.h"
+#include "common/base/annotate.h"
 #include "common/base/buffer.h"
 #include "common/base/status_macros.h"
 #include "common/contract/contract.h"
@@ -114,6 +115,23 @@ Handle ParameterClient::PushPull(const Table& table, std::span<const float> grad
                 .format = push.format,
                 .read = pull.bound},
                std::max(push.deadline, pull.deadline));
+}
+
+Handle ParameterClient::Call(const Table& table, std::vector<VectorFunction> functions,
+                             const PushOptions& options) {
+  if (const absl::Status fits = CheckFunctions(functions, table.vectors); !fits.ok()) {
+    return Handle({.status = Annotate(absl::StrCat("table '", table.name, "'"), fits)});
+  }
+  return Start({.table = table.id, .functions = std::move(functions)}, options.deadline);
+}
+
+Handle ParameterClient::Ask(const Table& table, std::vector<VectorQuery> queries,
+                            const PullOptions& options) {
+  if (const absl::Status fits = CheckQueries(queries, table.vectors); !fits.ok()) {
+    return Handle({.status = Annotate(absl::StrCat("table '", table.name, "'"), fits)});
+  }
+  return Start({.table = table.id, .queries = std::move(queries), .read = options.bound},
+               options.deadline);
 }
 
 Handle ParameterClient::Push(const Table& table, const RowBatch& batch,

@@ -22,6 +22,7 @@
 #include "client/table.h"
 #include "common/cluster/ids.h"
 #include "common/tensor/wire_format.h"
+#include "common/vectors/vector_function.h"
 
 namespace covey {
 struct Contract;
@@ -158,6 +159,19 @@ class ParameterClient {
   Handle PushPull(const Table& table, const RowBatch& batch, std::span<const float> gradient,
                   std::span<float> rows, const PushOptions& push = {},
                   const PullOptions& pull = {});
+
+  // Of a table of vectors (common/vectors/vector_function.h): one update of each shard, by these
+  // functions in their order, on arrival and exactly once, as durable as a push. They see what
+  // earlier operations have applied that were waited for, and pushes of other programs that were
+  // flushed. An overflow is not looked for. INVALID_ARGUMENT: the table is not one of vectors, or
+  // has none of that number, or the contract in force is neither async nor ssp, or a limit of
+  // CheckFunctions. Of `options`, the deadline counts.
+  Handle Call(const Table& table, std::vector<VectorFunction> functions,
+              const PushOptions& options = {});
+  // Answers to queries, in the result, of one durable version of each shard; reads as Pull does. The
+  // answers of shards are combined in their order. INVALID_ARGUMENT as above. INTERNAL: a server of
+  // an earlier version has answered.
+  Handle Ask(const Table& table, std::vector<VectorQuery> queries, const PullOptions& options = {});
 
   // Returns when every push that was started before has ended, and those that servers have received
   // are as durable as their tables require. Servers apply at once the buffers (of a buffered table)

@@ -30,7 +30,12 @@ Table TableOf(const proto::Table& table) {
   }
   const proto::Shard& last = table.shards(table.shards_size() - 1);
   reference.elements = last.first_element() + last.element_count();
-  reference.slots = SlotsOf(table.spec().optimizer());
+  const proto::Optimizer& optimizer = table.spec().optimizer();
+  if (optimizer.kind() == proto::Optimizer::VECTORS) {
+    reference.vectors = 1 + size_t{optimizer.vectors()};
+  } else {
+    reference.slots = SlotsOf(optimizer);
+  }
   return reference;
 }
 

@@ -29,6 +29,9 @@ struct Table {
   size_t width = 0;
   // Of a sparse table: the slots (common/table/key_slots.h) at which its shards end.
   std::vector<uint64_t> shard_ends = {};
+  // Of a table of vectors (common/vectors/vector_function.h): how many there are, the values among
+  // them. They are no slots: functions and queries are the way to them. 0 for other tables.
+  size_t vectors = 0;
 
   bool is_sparse() const { return width != 0; }
 };

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "client/engine/requests/key_batch.h"
@@ -17,6 +18,7 @@
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
 #include "common/tensor/wire_format.h"
+#include "common/vectors/vector_function.h"
 
 namespace covey::client {
 
@@ -65,6 +67,10 @@ struct Operation {
   // The gradient's place holds initial values, which this client gives under that epoch
   // (Initialization.epoch): they replace the table's. 0 = a gradient.
   Epoch initialization;
+  // Of a table of vectors: a push of functions in place of a gradient, or a pull of answers in place
+  // of values. One of them at most, and nothing else then.
+  std::vector<VectorFunction> functions;
+  std::vector<VectorQuery> queries;
   // Of initial values: the optimizer's state that comes with them; absent = it begins empty. The
   // slots stay valid and unchanged as `gradient`, and are of the same shards.
   std::optional<InitialState> initial_state;
@@ -87,7 +93,8 @@ struct Operation {
   // Runs on the loop.
   std::function<void(absl::Time, const OperationResult&, Outbox&)> done;
 
-  bool pushes() const { return keyed ? keyed->pushes : !gradient.empty(); }
+  bool calls() const { return !functions.empty() || !queries.empty(); }
+  bool pushes() const { return keyed ? keyed->pushes : !gradient.empty() || !functions.empty(); }
   bool pulls() const { return keyed ? keyed->pulls : !values.empty(); }
 };
 

@@ -10,6 +10,7 @@
 #include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
 #include "common/net/release_poll.h"
+#include "common/net/wire.h"
 
 namespace covey::client {
 
@@ -80,6 +81,7 @@ void RequestEngine::Pump(absl::Time now, Outbox& outbox) {
 bool RequestEngine::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   const auto body = message.envelope.body_case();
   if (body != proto::Envelope::kPushReply && body != proto::Envelope::kPullReply) return false;
+  counters_.bytes_received += WireBytes(message);
   const bool is_push = body == proto::Envelope::kPushReply;
   const uint64_t id = message.envelope.header().request_id();
   if (ShardRequest* request = unanswered_.Find(id); request != nullptr) {
@@ -197,6 +199,9 @@ void RequestEngine::MarkIfOver(ActiveOperation& active) {
   if (!operations_.MarkIfOver(active)) return;
   next_wake_ = absl::InfinitePast();
   OperationResult& result = active.result;
+  if (!active.operation.queries.empty() && result.status.ok()) {
+    result.answers = active.JoinedAnswers();
+  }
   if (!active.operation.keyed || !result.status.ok() || result.rows_refused == 0) return;
   const proto::Table* table = view_->FindTable(active.operation.table);
   if (table == nullptr || table->spec().sparse().when_full() != proto::SparseRows::REFUSE) return;

@@ -35,6 +35,12 @@ uint32_t LoadU32(const uint8_t* from) {
 }  // namespace
 
 // All other bodies arrive by gRPC, or from the process itself.
+size_t WireBytes(const Message& message) {
+  size_t bytes = kWirePreludeBytes + message.envelope.ByteSizeLong();
+  for (const Buffer& frame : message.frames) bytes += frame.size();
+  return bytes;
+}
+
 bool IsOfDataPlane(const proto::Envelope& envelope) {
   const int body = envelope.body_case();
   return body == proto::Envelope::BODY_NOT_SET || (body >= kFirstDataBody && body <= kLastDataBody);

@@ -49,6 +49,9 @@ struct WireLimits {
   size_t frames = kFramesMax;
 };
 
+// Of the message as it is: its head frame and its tensor frames.
+size_t WireBytes(const Message& message);
+
 // Whether bodies like this envelope's may arrive at data ports.
 bool IsOfDataPlane(const proto::Envelope& envelope);
 

@@ -14,6 +14,7 @@
 #include "common/cluster/limits.h"
 #include "common/cluster/retry_policy.h"
 #include "common/net/frame_checksum.h"
+#include "common/net/wire.h"
 
 namespace covey::client {
 namespace {
@@ -231,6 +232,7 @@ void UndurablePushes::SendIfPossible(absl::Time now, ShardRequest& push, const C
     AddKeys(push.kept->keys, message);
     AddFrame(message, push.kept->gradient, *push.checksum);
   }
+  counters_.bytes_sent += WireBytes(message);
   outbox.Send(std::move(message));
 }
 

@@ -9,12 +9,14 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/optimizer/learning_rate.h"
+#include "common/vectors/evaluate.h"
 
 namespace covey::client {
 namespace {
 
 // Of an operation on a dense table.
 absl::Status CheckSpans(const Operation& operation, const std::string& name, uint64_t elements) {
+  if (operation.calls()) return absl::OkStatus();
   if ((operation.pushes() && operation.gradient.size() != elements) ||
       (operation.pulls() && operation.values.size() != elements * (1 + operation.slots)) ||
       (!operation.pushes() && !operation.pulls())) {
@@ -112,12 +114,22 @@ absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Tab
   return ShardRange{.first = first, .count = count, .first_element = begin, .elements = elements};
 }
 
+std::vector<VectorAnswer> ActiveOperation::JoinedAnswers() const {
+  std::vector<VectorAnswer> joined;
+  for (size_t i = 0; i < operation.queries.size(); ++i) {
+    std::vector<VectorAnswer> of_shards;
+    for (const std::vector<VectorAnswer>& answers : shard_answers) of_shards.push_back(answers[i]);
+    joined.push_back(JoinAnswers(operation.queries[i], of_shards));
+  }
+  return joined;
+}
+
 ActiveOperation& ActiveOperations::Add(Operation operation, const ShardRange& shards,
                                        uint64_t first_request) {
   auto active = std::make_unique<ActiveOperation>();
   active->number = next_number_++;
   active->operation = std::move(operation);
-  if (active->operation.pushes()) {
+  if (active->operation.pushes() && !active->operation.calls()) {
     const Buffer& memory = active->operation.gradient_memory;
     const auto* first = reinterpret_cast<const uint8_t*>(active->operation.gradient.data());
     const size_t bytes = shards.elements * sizeof(float);
@@ -134,6 +146,7 @@ ActiveOperation& ActiveOperations::Add(Operation operation, const ShardRange& sh
   active->unanswered = shards.count;
   active->result.version = Version(~uint64_t{0});
   if (active->operation.keyed) active->result.shard_versions.resize(shards.count);
+  if (!active->operation.queries.empty()) active->shard_answers.resize(shards.count);
   active->result.durable = true;
   ActiveOperation& added = *active;
   active_.emplace(added.number, std::move(active));

@@ -45,8 +45,13 @@ struct ActiveOperation {
   // Pushes that were received, and for whose durability the operation still waits.
   size_t undurable = 0;
   absl::btree_set<Address> sent_to;
+  // To queries: those of each shard, until all have answered.
+  std::vector<std::vector<VectorAnswer>> shard_answers;
   OperationResult result;
   bool is_retiring = false;  // it is in ActiveOperations::retiring_
+
+  // The answers of the table. Precondition: all shards have answered.
+  std::vector<VectorAnswer> JoinedAnswers() const;
 
   bool over() const { return unanswered == 0 && undurable == 0; }
   bool shares_gradient() const { return !operation.gradient_memory.empty(); }

@@ -10,6 +10,7 @@
 #include "common/table/key_list.h"
 #include "common/tensor/codec.h"
 #include "common/tensor/wire_format_proto.h"
+#include "common/vectors/vector_proto.h"
 
 namespace covey::client {
 namespace {
@@ -96,6 +97,10 @@ proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request) {
     id.set_producer_incarnation(sender.incarnation.value());
   }
   push.set_shard_generation(request.generation);
+  if (!operation.functions.empty()) {
+    ToProto(operation.functions, *push.mutable_functions());
+    return push;
+  }
   push.set_samples(operation.samples);
   if (operation.rate_factor != 1) push.set_rate_factor(operation.rate_factor);
   push.set_initialization_epoch(operation.initialization.value());
@@ -122,6 +127,7 @@ void AddKeys(const EncodedKeys& keys, Message& message) {
 Buffer GradientFrame(ShardRequest& request) {
   const Operation& operation = request.owner->operation;
   Buffer frame;
+  if (!operation.functions.empty()) return frame;
   if (operation.format == WireFormat::kFloat32 && operation.residual.empty()) {
     frame = request.owner->gradient.Slice(request.first_element * sizeof(float),
                                           request.element_count * sizeof(float));
@@ -152,7 +158,7 @@ Message RequestMessage(absl::Time now, const Sender& sender, Epoch epoch, Attemp
       *push.mutable_keys() = keys.list;
       if (wants_values || has_bytes) AddKeys(keys, message);
     }
-    if (has_bytes && request.element_count > 0) {
+    if (has_bytes && request.element_count > 0 && operation.functions.empty()) {
       Buffer gradient = GradientFrame(request);
       AddFrame(message, std::move(gradient), *request.checksum);
       AddSlots(request, message);
@@ -170,6 +176,7 @@ Message RequestMessage(absl::Time now, const Sender& sender, Epoch epoch, Attemp
       *pull.mutable_keys() = keys.list;
       AddKeys(keys, message);
     }
+    ToProto(operation.queries, *pull.mutable_queries());
     FillReadBound(request, *pull.mutable_read());
   }
   return message;

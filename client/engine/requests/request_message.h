@@ -29,7 +29,7 @@ Message MessageTo(const ShardRequest& request, Epoch epoch);
 proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request);
 
 // The frame to push: a slice of the caller's memory, or the bytes that are encoded once and kept
-// for retries. Sets the request's checksum.
+// for retries. Sets the request's checksum. Empty for functions, which are in the body.
 Buffer GradientFrame(ShardRequest& request);
 
 // The keys of a request to a sparse table.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/engine/requests/active_operations.h"
@@ -12,6 +13,7 @@
 #include "common/base/crc32c.h"
 #include "common/base/status_macros.h"
 #include "common/net/frame_checksum.h"
+#include "common/vectors/vector_proto.h"
 
 namespace covey::client {
 namespace {
@@ -59,6 +61,20 @@ absl::Status TakeValues(const ShardRequest& request, const Message& reply) {
   });
 }
 
+// The shard's answers, for the operation to join.
+absl::Status TakeAnswers(const ShardRequest& request, const Message& reply) {
+  ActiveOperation& owner = *request.owner;
+  COVEY_ASSIGN_OR_RETURN(std::vector<VectorAnswer> answers,
+                         AnswersFromProto(reply.envelope.pull_reply().answers()));
+  if (answers.size() != owner.operation.queries.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("there are ", answers.size(), " answers to ",
+                                                   owner.operation.queries.size(), " queries"));
+  }
+  owner.shard_answers[request.shard.index.value() - owner.operation.first_shard.value()] =
+      std::move(answers);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 const proto::ShardState& StateOf(const Message& reply) {
@@ -91,6 +107,15 @@ Verdict TakeReply(const ShardRequest& request, const Message& reply, const Clust
   }
   if (absl::Status fit = CheckVersion(request, reply, view, counters); !fit.ok()) {
     return {Verdict::Kind::kValuesUnfit, std::move(fit)};
+  }
+  if (!request.owner->operation.queries.empty()) {
+    const absl::Status fit = TakeAnswers(request, reply);
+    if (fit.ok()) return {};
+    return {Verdict::Kind::kFailed,
+            absl::InternalError(absl::StrCat(
+                "shard ", request.shard.index.value(), " of table ", request.shard.table.value(),
+                ": ", fit.message(),
+                "; if the server is of an earlier version than this program, replace it"))};
   }
   const absl::Status intact =
       request.owner->operation.pulls() ? TakeValues(request, reply) : CheckFrameChecksums(reply);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/engine/sending/unanswered_requests.h"
 
+#include <utility>
 #include <vector>
 
 #include "common/base/check.h"
 #include "common/base/planted_bug.h"
+#include "common/net/wire.h"
 #include "common/tensor/wire_format.h"
 
 namespace covey::client {
@@ -15,6 +17,9 @@ using State = ShardRequest::State;
 // A shard whose chain is empty usually has a server again within about a second. A view then
 // triggers the send; this retry is a safeguard.
 constexpr absl::Duration kNoServerRetry = absl::Milliseconds(200);
+
+// Of a function, or of a query and its answer, about.
+constexpr size_t kCallBytes = 32;
 
 uint64_t NextSequence(uint64_t& last) {
   ++last;
@@ -56,7 +61,9 @@ void UnansweredRequests::Add(ActiveOperation& owner, const ShardRange& shards,
     request.element_count = shard.element_count();
     request.wire_bytes = EncodedBytes(operation.format, request.element_count);
   }
-  if (operation.pulls()) {
+  if (operation.calls()) {
+    request.wire_bytes = kCallBytes * (operation.functions.size() + operation.queries.size());
+  } else if (operation.pulls()) {
     request.wire_bytes = request.element_count * sizeof(float) * (1 + operation.slots);
   }
   if (!operation.pushes()) return;
@@ -143,7 +150,9 @@ void UnansweredRequests::Transmit(absl::Time now, const Sender& self, const Clus
   RetryAt(now + queue_.ReplyPatience(request.head, request.tries), request);
   if (request.tries++ > 0) ++counters_.repeats;
   routes_.Ensure(request.head, view, outbox);
-  outbox.Send(RequestMessage(now, self, view.epoch(), attempt, request));
+  Message message = RequestMessage(now, self, view.epoch(), attempt, request);
+  counters_.bytes_sent += WireBytes(message);
+  outbox.Send(std::move(message));
 }
 
 void UnansweredRequests::RepeatDue(absl::Time now, const Sender& self, const ClusterView& view,
