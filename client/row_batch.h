@@ -43,6 +43,7 @@ class RowBatch {
 
  private:
   friend class ParameterClient;
+  friend class RowFilter;
   std::shared_ptr<KeyBatch> batch_;  // null: no key
 };
 

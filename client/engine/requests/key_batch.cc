@@ -136,6 +136,15 @@ void KeyBatch::SumRows(size_t shard, size_t width, std::span<const float> rows,
   }
 }
 
+void KeyBatch::PickRows(size_t shard, size_t width, std::span<const float> rows,
+                        std::span<float> picked) const {
+  COVEY_CHECK(rows.size() == size() * width && picked.size() == KeysOf(shard).size() * width);
+  float* to = picked.data();
+  for (size_t i = shard_begins_[shard]; i < shard_begins_[shard + 1]; ++i, to += width) {
+    std::copy_n(rows.data() + order_[occurrences_[i]] * width, width, to);
+  }
+}
+
 void KeyBatch::SpreadRows(size_t shard, size_t width, std::span<const float> of_shard,
                           std::span<float> rows) const {
   COVEY_CHECK(rows.size() == size() * width && of_shard.size() == KeysOf(shard).size() * width);

@@ -125,6 +125,25 @@ TEST(KeyBatchTest, EachPlaceGetsTheRowOfItsKey) {
   }
 }
 
+TEST(KeyBatchTest, OneRowOfEachKeyIsPicked) {
+  Random random(4);
+  const Keys keys = Draw(random, 300, 50);
+  KeyBatch batch;
+  batch.Assign(keys, kThreeShards);
+  Floats rows;
+  for (const uint64_t key : keys) {
+    for (int c = 0; c < 2; ++c) rows.push_back(static_cast<float>(key * 2 + c));
+  }
+  for (size_t shard = 0; shard < 3; ++shard) {
+    const auto of_shard = batch.KeysOf(shard);
+    Floats picked(of_shard.size() * 2);
+    batch.PickRows(shard, 2, rows, picked);
+    for (size_t i = 0; i < picked.size(); ++i) {
+      ASSERT_EQ(picked[i], static_cast<float>(of_shard[i / 2] * 2 + i % 2));
+    }
+  }
+}
+
 TEST(KeyBatchTest, AnotherShardsPlacesStayAsTheyAre) {
   Keys keys;
   for (uint64_t key = 0; keys.size() < 100; ++key) keys.push_back(key);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/row_residuals.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
@@ -24,7 +25,27 @@ namespace {
 
 void Print(absl::string_view line) { std::cout << line << std::endl; }
 
-void PrintTable(const Outcome& outcome) {
+// The part of a push's rows that were spared.
+double Saved(uint64_t pushed, uint64_t held_back, uint64_t pushed_later) {
+  const auto rows = static_cast<double>(pushed + held_back);
+  return rows > 0 ? (static_cast<double>(held_back) - static_cast<double>(pushed_later)) / rows : 0;
+}
+
+nlohmann::ordered_json FilteredJson(const client::RowResiduals::Counts& counts) {
+  return {{"pushed", counts.pushed},
+          {"held_back", counts.held_back},
+          {"zero_pushed", counts.zero_pushed},
+          {"zero_held_back", counts.zero_held_back},
+          {"pushed_later", counts.pushed_later}};
+}
+
+void PrintFiltered(absl::string_view name, const client::RowResiduals::Counts& counts) {
+  if (counts.pushed + counts.held_back == 0) return;
+  Print(absl::StrFormat("%-18s %9.1f%%", absl::StrCat(name, " not sent"),
+                        100 * Saved(counts.pushed, counts.held_back, counts.pushed_later)));
+}
+
+void PrintTable(const Options& options, const Outcome& outcome) {
   Print(absl::StrFormat("%-18s %10s", "figure", "value"));
   Print(absl::StrFormat("%-18s %10d", "training samples", outcome.training_samples));
   Print(absl::StrFormat("%-18s %10d", "test samples", outcome.test_samples));
@@ -32,6 +53,15 @@ void PrintTable(const Outcome& outcome) {
   Print(absl::StrFormat("%-18s %10d", "zero weights", outcome.zero_weights));
   Print(absl::StrFormat("%-18s %10.4f", "AUC", outcome.auc));
   Print(absl::StrFormat("%-18s %10.4f", "log loss", outcome.log_loss));
+  if (options.objective) Print(absl::StrFormat("%-18s %10.6f", "objective", outcome.objective));
+  const client::RowResiduals::Counts& weights = outcome.weights_filtered;
+  PrintFiltered("weights", weights);
+  PrintFiltered("factors", outcome.factors_filtered);
+  if (options.filter != Filter::kKkt) return;
+  // Only zeros wait, so whatever goes later was one.
+  Print(absl::StrFormat(
+      "%-18s %9.1f%%", "zeros not sent",
+      100 * Saved(weights.zero_pushed, weights.zero_held_back, weights.pushed_later)));
 }
 
 void PrintResult(const worker::Worker& worker, const Options& options, const Outcome& outcome) {
@@ -46,6 +76,10 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
       {"features", outcome.features},
       {"zero_weights", outcome.zero_weights},
       {"loss", outcome.loss},
+      {"objective", outcome.objective},
+      {"filter", std::string(FilterName(options.filter))},
+      {"weights_filtered", FilteredJson(outcome.weights_filtered)},
+      {"factors_filtered", FilteredJson(outcome.factors_filtered)},
       {"train_seconds", seconds},
       {"samples", outcome.trained},
       {"samples_per_second", seconds > 0 ? static_cast<double>(outcome.trained) / seconds : 0},
@@ -65,7 +99,7 @@ absl::Status Run(const worker::WorkerConfig& config, const Options& options,
             [&worker](absl::string_view line) {
               if (worker.rank() == 0) Print(line);
             }));
-  if (worker.rank() == 0) PrintTable(outcome);
+  if (worker.rank() == 0) PrintTable(options, outcome);
   // One worker of each group, because the others may be lost.
   if (worker.group().rank() == 0) PrintResult(worker, options, outcome);
   return absl::OkStatus();

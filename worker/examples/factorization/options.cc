@@ -25,6 +25,8 @@ constexpr Names<Source, 4> kSources = {{{Source::kDependencies, "dependencies"},
 constexpr Names<Model, 2> kModels = {{{Model::kFactorization, "fm"}, {Model::kLinear, "linear"}}};
 constexpr Names<Optimizer, 2> kOptimizers = {
     {{Optimizer::kAdagrad, "adagrad"}, {Optimizer::kFtrl, "ftrl"}}};
+constexpr Names<Filter, 3> kFilters = {
+    {{Filter::kNone, "none"}, {Filter::kKkt, "kkt"}, {Filter::kSignificance, "significance"}}};
 constexpr Names<HeldOut, 2> kParts = {
     {{HeldOut::kTest, "test"}, {HeldOut::kValidation, "validation"}}};
 
@@ -59,6 +61,7 @@ void AddChoice(ConfigFile& options, absl::string_view flag, Choice* field,
 
 absl::string_view SourceName(Source source) { return NameOf(source, kSources); }
 absl::string_view ModelName(Model model) { return NameOf(model, kModels); }
+absl::string_view FilterName(Filter filter) { return NameOf(filter, kFilters); }
 
 absl::Status Options::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--factors", factors, 1, 1024));
@@ -68,6 +71,9 @@ absl::Status Options::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--admit-after", admit_after, 1, kAdmitAfterMax));
   COVEY_RETURN_IF_ERROR(InRange("--l1", l1, 0, 1000));
   COVEY_RETURN_IF_ERROR(InRange("--l2", l2, 0, 10));
+  COVEY_RETURN_IF_ERROR(InRange("--significance", significance, 0, 1000));
+  COVEY_RETURN_IF_ERROR(InRange("--filter-pieces", filter_pieces, 1, 16));
+  COVEY_RETURN_IF_ERROR(InRange("--unfiltered-passes", unfiltered_passes, 0, 1000));
   const bool has_files = source == Source::kLibsvm || source == Source::kCriteo;
   if (has_files && (train_file.empty() || test_file.empty())) {
     return absl::InvalidArgumentError(
@@ -83,6 +89,15 @@ absl::Status Options::Validate() const {
   if (l1 > 0 && optimizer != Optimizer::kFtrl) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--l1 is ", l1, ", and only FTRL has it; add --optimizer ftrl, or leave it 0"));
+  }
+  if (filter == Filter::kKkt && l1 == 0) {
+    return absl::InvalidArgumentError(
+        "--filter kkt holds back gradients below the coefficient of the L1 norm, and --l1 is 0; "
+        "add --l1 1, or choose --filter significance");
+  }
+  if (objective && optimizer != Optimizer::kFtrl) {
+    return absl::InvalidArgumentError(
+        "--objective is what FTRL minimizes; add --optimizer ftrl, or leave it out");
   }
   if (model == Model::kFactorization && optimizer == Optimizer::kFtrl) {
     return absl::InvalidArgumentError(
@@ -114,6 +129,17 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("l2", &l2,
               "coefficient of the L2 norm; with adagrad for each occurrence of a feature");
   options.Add("l1", &l1, "coefficient of the L1 norm; for ftrl");
+  AddChoice(options, "filter", &filter, kFilters,
+            "which gradients wait until they are larger. kkt: those of zero weights, below --l1; "
+            "significance: those that are small beside their rows");
+  options.Add("significance", &significance,
+              "for --filter significance: part of a row's norm that its gradient has to reach; "
+              "falls with 1/sqrt(steps)");
+  options.Add("filter-pieces", &filter_pieces,
+              "pieces in which a gradient that has waited goes at most");
+  options.Add("unfiltered-passes", &unfiltered_passes, "passes at the end without the filter");
+  options.Add("objective", &objective,
+              "also measure what FTRL minimizes, by the training samples: one more pass");
   options.Add("untrained", &untrained, "do not train: a control that fails");
   options.Add("seed", &seed, "seed of first values, of drawn samples and of the order");
 }

@@ -15,6 +15,8 @@ enum class Source { kDependencies, kRoles, kLibsvm, kCriteo };
 // A factorization machine, or a linear model, which is one without factors.
 enum class Model { kFactorization, kLinear };
 enum class Optimizer { kAdagrad, kFtrl };
+// Which rows of a push wait (client/filter_rule.h).
+enum class Filter { kNone, kKkt, kSignificance };
 
 // Command-line options of a run; they must be the same for all workers of a run.
 //
@@ -45,6 +47,16 @@ struct Options {
   double l2 = 1e-4;
   // FTRL: coefficient of the L1 norm, which makes weights zero; 0 to 1000.
   double l1 = 0;
+  // Of pushes; kKkt needs FTRL, whose l1 is the threshold, divided by the number of workers.
+  Filter filter = Filter::kNone;
+  // Of kSignificance, 0 to 1000: part of a row's norm that a gradient has to reach to be pushed.
+  double significance = 0.01;
+  // Pieces in which a gradient that has waited goes at most, 1 to 16.
+  uint64_t filter_pieces = 4;
+  // Passes at the end without a filter, 0 to 1000.
+  uint64_t unfiltered_passes = 0;
+  // Also scores the training samples at the end, for Outcome::objective; needs FTRL.
+  bool objective = false;
   // Measures at once: a control that shows what the figures are worth.
   bool untrained = false;
   // Seed of first values, of drawn samples and of the order.
@@ -60,5 +72,6 @@ struct Options {
 
 absl::string_view SourceName(Source source);
 absl::string_view ModelName(Model model);
+absl::string_view FilterName(Filter filter);
 
 }  // namespace covey::factorization

@@ -35,12 +35,28 @@ TEST(OptionsTest, DefaultsAreValid) {
 
 TEST(OptionsTest, ReadsEveryFlag) {
   Options options;
-  const absl::Status status =
-      Load({"--data=criteo", "--train-file=a", "--test-file=b", "--evaluate=validation",
-            "--model=linear", "--factors=8", "--optimizer=ftrl", "--passes=3", "--batch=32",
-            "--learning-rate=0.1", "--l1=1", "--l2=0.5", "--untrained", "--seed=9", "--index=c",
-            "--admit-after=5"},
-           options);
+  const absl::Status status = Load({"--data=criteo",
+                                    "--train-file=a",
+                                    "--test-file=b",
+                                    "--evaluate=validation",
+                                    "--model=linear",
+                                    "--factors=8",
+                                    "--optimizer=ftrl",
+                                    "--passes=3",
+                                    "--batch=32",
+                                    "--learning-rate=0.1",
+                                    "--l1=1",
+                                    "--l2=0.5",
+                                    "--untrained",
+                                    "--seed=9",
+                                    "--index=c",
+                                    "--admit-after=5",
+                                    "--filter=significance",
+                                    "--significance=0.5",
+                                    "--filter-pieces=2",
+                                    "--unfiltered-passes=1",
+                                    "--objective"},
+                                   options);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(options.source, Source::kCriteo);
   EXPECT_EQ(options.train_file, "a");
@@ -58,6 +74,11 @@ TEST(OptionsTest, ReadsEveryFlag) {
   EXPECT_EQ(options.seed, 9u);
   EXPECT_EQ(options.index, "c");
   EXPECT_EQ(options.admit_after, 5u);
+  EXPECT_EQ(options.filter, Filter::kSignificance);
+  EXPECT_EQ(options.significance, 0.5);
+  EXPECT_EQ(options.filter_pieces, 2u);
+  EXPECT_EQ(options.unfiltered_passes, 1u);
+  EXPECT_TRUE(options.objective);
 }
 
 TEST(OptionsTest, RefusesWhatDoesNotFit) {
@@ -73,6 +94,12 @@ TEST(OptionsTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(ErrorOf({"--batch=0"}), HasSubstr("--batch is 0"));
   EXPECT_THAT(ErrorOf({"--learning-rate=0"}), HasSubstr("--learning-rate is 0"));
   EXPECT_THAT(ErrorOf({"--l2=-1"}), HasSubstr("--l2 is -1"));
+  EXPECT_THAT(ErrorOf({"--filter=all"}), HasSubstr("choose one of none, kkt, significance"));
+  EXPECT_THAT(ErrorOf({"--filter=kkt"}), HasSubstr("--l1 is 0; add --l1 1"));
+  EXPECT_THAT(ErrorOf({"--filter-pieces=17"}), HasSubstr("--filter-pieces is 17; choose 1 to 16"));
+  EXPECT_THAT(ErrorOf({"--significance=-1"}), HasSubstr("--significance is -1"));
+  EXPECT_THAT(ErrorOf({"--unfiltered-passes=1001"}), HasSubstr("--unfiltered-passes is 1001"));
+  EXPECT_THAT(ErrorOf({"--objective"}), HasSubstr("add --optimizer ftrl"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "worker/examples/factorization/train.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <span>
 #include <utility>
@@ -9,7 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "client/filter_rule.h"
 #include "client/parameter_client.h"
+#include "client/row_filter.h"
 #include "common/base/status_macros.h"
 #include "worker/examples/client_beside_worker.h"
 #include "worker/examples/factorization/data_set.h"
@@ -64,6 +67,12 @@ proto::TableSpec FactorsSpec(const Options& options) {
   return spec;
 }
 
+absl::StatusOr<std::unique_ptr<Tally>> OpenTally(ParameterClient& client, absl::string_view name) {
+  COVEY_ASSIGN_OR_RETURN(Tally tally,
+                         Tally::Open(client, examples::TallySpec(name, ScoreHistogram::kSums)));
+  return std::make_unique<Tally>(std::move(tally));
+}
+
 // The run of one worker, from start to end.
 class Run {
  public:
@@ -76,10 +85,11 @@ class Run {
     if (options_.factors_used() > 0) {
       COVEY_ASSIGN_OR_RETURN(factors_, RowTable::Open(client, FactorsSpec(options_)));
     }
-    COVEY_ASSIGN_OR_RETURN(
-        Tally tally,
-        Tally::Open(client, examples::TallySpec("factorization/scores", ScoreHistogram::kSums)));
-    tally_ = std::make_unique<Tally>(std::move(tally));
+    workers_ = worker.size();
+    COVEY_ASSIGN_OR_RETURN(tally_, OpenTally(client, "factorization/scores"));
+    if (options_.objective) {
+      COVEY_ASSIGN_OR_RETURN(training_tally_, OpenTally(client, "factorization/training-scores"));
+    }
     COVEY_ASSIGN_OR_RETURN(passes_,
                            SharedPasses::Open(worker, client, "factorization", surroundings));
     return absl::OkStatus();
@@ -89,6 +99,7 @@ class Run {
     Outcome outcome;
     outcome.training_samples = set_.training.size();
     outcome.test_samples = set_.test.size();
+    COVEY_RETURN_IF_ERROR(StartFilters());
     if (!options_.untrained) {
       COVEY_RETURN_IF_ERROR(passes_->Train(
           {.name = "factorization/training",
@@ -102,16 +113,21 @@ class Run {
             outcome.trained += report.examples;
             outcome.duration += report.duration;
             outcome.loss = report.loss;
+            passes_over_ = report.pass;
           }));
     }
-    COVEY_RETURN_IF_ERROR(passes_->Visit(
-        {.name = "factorization/test", .examples = set_.test.size(), .batch = kScoredAtOnce},
-        [this](std::span<const uint32_t> numbers) { return ScoreBatch(numbers); }));
-    COVEY_ASSIGN_OR_RETURN(std::vector<double> sums, tally_->Read());
-    const ScoreHistogram scores(std::move(sums));
+    COVEY_RETURN_IF_ERROR(StopFilters());
+    outcome.weights_filtered = weights_->filtered();
+    if (factors_ != nullptr) outcome.factors_filtered = factors_->filtered();
+    COVEY_ASSIGN_OR_RETURN(const ScoreHistogram scores, Score("test", set_.test, *tally_));
     outcome.auc = scores.Auc();
     outcome.log_loss = scores.LogLossMean();
-    COVEY_RETURN_IF_ERROR(CountWeights(outcome));
+    if (options_.objective) {
+      COVEY_ASSIGN_OR_RETURN(const ScoreHistogram trained,
+                             Score("training-scores", set_.training, *training_tally_));
+      outcome.objective = trained.LogLossMean();
+    }
+    COVEY_RETURN_IF_ERROR(MeasureWeights(outcome));
     return outcome;
   }
 
@@ -145,6 +161,9 @@ class Run {
       if (factors_ != nullptr) COVEY_RETURN_IF_ERROR(factors_->Finish());
       return 0;
     }
+    if (passes_over_ + options_.unfiltered_passes >= options_.passes) {
+      COVEY_RETURN_IF_ERROR(StopFilters());
+    }
     COVEY_RETURN_IF_ERROR(Pull(set_.training, numbers));
     const bool is_ftrl = options_.optimizer == Optimizer::kFtrl;
     const auto l2 = is_ftrl ? 0.0f : static_cast<float>(options_.l2);
@@ -171,20 +190,50 @@ class Run {
     return loss / static_cast<double>(numbers.size());
   }
 
-  absl::Status ScoreBatch(std::span<const uint32_t> numbers) {
+  absl::Status StartFilters() {
+    if (options_.filter == Filter::kNone) return absl::OkStatus();
+    const bool is_kkt = options_.filter == Filter::kKkt;
+    const client::FilterRule rule = {
+        .kind = is_kkt ? client::FilterRule::Kind::kKkt : client::FilterRule::Kind::kSignificance,
+        .threshold = is_kkt ? options_.l1 / workers_ : options_.significance};
+    const client::RowFilter::Options filter = {
+        .rule = rule, .pieces_max = static_cast<uint32_t>(options_.filter_pieces)};
+    COVEY_RETURN_IF_ERROR(weights_->StartFilter(filter));
+    return factors_ != nullptr ? factors_->StartFilter(filter) : absl::OkStatus();
+  }
+
+  absl::Status StopFilters() {
+    COVEY_RETURN_IF_ERROR(weights_->StopFilter());
+    return factors_ != nullptr ? factors_->StopFilter() : absl::OkStatus();
+  }
+
+  // Of all samples of a set, by all workers.
+  absl::StatusOr<ScoreHistogram> Score(absl::string_view name, const Samples& samples,
+                                       Tally& tally) {
+    COVEY_RETURN_IF_ERROR(passes_->Visit(
+        {.name = absl::StrCat("factorization/", name),
+         .examples = samples.size(),
+         .batch = kScoredAtOnce},
+        [&](std::span<const uint32_t> numbers) { return ScoreBatch(samples, numbers, tally); }));
+    COVEY_ASSIGN_OR_RETURN(std::vector<double> sums, tally.Read());
+    return ScoreHistogram(std::move(sums));
+  }
+
+  absl::Status ScoreBatch(const Samples& samples, std::span<const uint32_t> numbers, Tally& tally) {
     if (numbers.empty()) return absl::OkStatus();
-    COVEY_RETURN_IF_ERROR(Pull(set_.test, numbers));
+    COVEY_RETURN_IF_ERROR(Pull(samples, numbers));
     ScoreHistogram scores;
     size_t begin = 0;
     for (const uint32_t number : numbers) {
-      const FeatureRows rows = FeaturesAt(set_.test, number, begin);
-      scores.Add(model_.Score(rows), set_.test.label(number));
+      const FeatureRows rows = FeaturesAt(samples, number, begin);
+      scores.Add(model_.Score(rows), samples.label(number));
       begin += rows.values.size();
     }
-    return tally_->Add(scores.sums());
+    return tally.Add(scores.sums());
   }
 
-  absl::Status CountWeights(Outcome& outcome) {
+  // Counts the weights; adds their norms to the objective, if it is measured.
+  absl::Status MeasureWeights(Outcome& outcome) {
     std::vector<uint64_t> keys(set_.training.keys().begin(), set_.training.keys().end());
     std::sort(keys.begin(), keys.end());
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
@@ -192,6 +241,13 @@ class Run {
     COVEY_RETURN_IF_ERROR(weights_->Read(keys, weights));
     outcome.features = keys.size();
     outcome.zero_weights = static_cast<size_t>(std::count(weights.begin(), weights.end(), 0.0f));
+    if (!options_.objective) return absl::OkStatus();
+    double norms = 0;
+    for (const double weight : weights) {
+      norms += options_.l1 * std::abs(weight) + options_.l2 / 2 * weight * weight;
+    }
+    outcome.objective +=
+        norms / static_cast<double>(options_.passes * std::max<size_t>(1, set_.training.size()));
     return absl::OkStatus();
   }
 
@@ -201,8 +257,11 @@ class Run {
   std::unique_ptr<RowTable> weights_;
   std::unique_ptr<RowTable> factors_;  // null: a linear model
   std::unique_ptr<Tally> tally_;
+  std::unique_ptr<Tally> training_tally_;  // null: the objective is not measured
   std::unique_ptr<SharedPasses> passes_;
   std::vector<uint64_t> keys_;
+  double workers_ = 1;
+  uint64_t passes_over_ = 0;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/row_residuals.h"
 #include "worker/config.h"
 #include "worker/examples/factorization/options.h"
 #include "worker/examples/rows/shared_passes.h"
@@ -30,6 +31,13 @@ struct Outcome {
   // Of the test samples.
   double auc = 0;
   double log_loss = 0;
+  // What FTRL minimizes, for each sample that it has trained with: the log loss of the training
+  // samples, and l1 * |weights| + l2 / 2 * weights^2 divided by all passes' samples. 0 = not
+  // measured.
+  double objective = 0;
+  // Of this worker's pushes, through the filter.
+  client::RowResiduals::Counts weights_filtered;
+  client::RowResiduals::Counts factors_filtered;
 };
 
 // Trains and measures as one worker of a run in which every worker calls this with the same

@@ -38,7 +38,23 @@ absl::Status RowTable::WaitForRows() { return pull_.Wait(); }
 
 absl::Status RowTable::Push(uint64_t samples) {
   COVEY_RETURN_IF_ERROR(Finish());
-  push_ = client_.Push(table_, batch_, gradients_, {.samples = samples});
+  push_ = filter_ != nullptr ? filter_->Push(batch_, rows_, gradients_, {.samples = samples})
+                             : client_.Push(table_, batch_, gradients_, {.samples = samples});
+  return absl::OkStatus();
+}
+
+absl::Status RowTable::StartFilter(const client::RowFilter::Options& options) {
+  COVEY_RETURN_IF_ERROR(StopFilter());
+  COVEY_ASSIGN_OR_RETURN(filter_, client::RowFilter::Create(client_, table_, options));
+  return absl::OkStatus();
+}
+
+absl::Status RowTable::StopFilter() {
+  COVEY_RETURN_IF_ERROR(Finish());
+  if (filter_ == nullptr) return absl::OkStatus();
+  COVEY_RETURN_IF_ERROR(filter_->Flush());
+  filtered_ = filter_->counts();
+  filter_ = nullptr;
   return absl::OkStatus();
 }
 

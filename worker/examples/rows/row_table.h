@@ -12,6 +12,8 @@
 #include "client/handle.h"
 #include "client/parameter_client.h"
 #include "client/row_batch.h"
+#include "client/row_filter.h"
+#include "client/row_residuals.h"
 #include "client/table.h"
 #include "proto/table.pb.h"
 
@@ -42,6 +44,14 @@ class RowTable {
   // Keys in any order; they may repeat. Ends the batch before.
   absl::Status StartPull(std::span<const uint64_t> keys);
   absl::Status WaitForRows();
+  // From now on a filter decides which rows of a push go, and holds back the others.
+  absl::Status StartFilter(const client::RowFilter::Options& options);
+  // Pushes what is held back; the pushes that follow are whole. Returns when all pushes have been
+  // applied. Without a filter it is Finish.
+  absl::Status StopFilter();
+  // Of the filter's pushes, also when it has stopped.
+  const client::RowResiduals::Counts& filtered() const { return filtered_; }
+
   // Of the batch, `width` elements for each key; gradients hold what they held before, and are
   // those of the sum over all examples.
   std::span<const float> rows() const { return rows_; }
@@ -63,6 +73,8 @@ class RowTable {
   client::RowBatch batch_;
   std::vector<float> rows_;
   std::vector<float> gradients_;
+  std::unique_ptr<client::RowFilter> filter_;  // null: pushes are whole
+  client::RowResiduals::Counts filtered_;
   client::Handle pull_{client::OperationResult{}};
   client::Handle push_{client::OperationResult{}};
 };
