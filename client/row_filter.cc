@@ -100,17 +100,15 @@ absl::Status RowFilter::Gather(const RowBatch& batch, std::span<const float> row
 
 absl::Status RowFilter::Flush(absl::Duration deadline) {
   const size_t rows_at_once = std::max<size_t>(1, kFlushedElements / table_.width);
-  while (residuals_.size() > 0) {
-    residuals_.SelectAll(outgoing_);
-    for (size_t first = 0; first < outgoing_.keys.size(); first += rows_at_once) {
-      const size_t count = std::min(rows_at_once, outgoing_.keys.size() - first);
-      COVEY_RETURN_IF_ERROR(
-          outgoing_batch_.Assign(table_, std::span(outgoing_.keys).subspan(first, count)));
-      const auto rows = std::span<const float>(outgoing_.rows)
-                            .subspan(first * table_.width, count * table_.width);
-      COVEY_RETURN_IF_ERROR(
-          client_.Push(table_, outgoing_batch_, rows, {.deadline = deadline}).Wait());
-    }
+  residuals_.SelectAll(outgoing_);
+  for (size_t first = 0; first < outgoing_.keys.size(); first += rows_at_once) {
+    const size_t count = std::min(rows_at_once, outgoing_.keys.size() - first);
+    COVEY_RETURN_IF_ERROR(
+        outgoing_batch_.Assign(table_, std::span(outgoing_.keys).subspan(first, count)));
+    const auto rows =
+        std::span<const float>(outgoing_.rows).subspan(first * table_.width, count * table_.width);
+    COVEY_RETURN_IF_ERROR(
+        client_.Push(table_, outgoing_batch_, rows, {.deadline = deadline}).Wait());
   }
   return absl::OkStatus();
 }

@@ -34,7 +34,7 @@ namespace covey::client {
 // its servers get the gradient of all examples again in each pass. FTRL gets each gradient once: its
 // weight follows from z, the sum of all gradients, and from n, the sum of their squares (McMahan et
 // al. 2013, algorithm 1). While a weight is zero, a push adds its gradient to z and nothing else, so
-// a sum that comes later leaves z as it would be, and pieces of it leave n nearly so.
+// a sum that comes later leaves z as it would be, and its pieces leave n nearly so.
 //
 // Samples: those of a mini-batch count with its own push, which goes out also when all rows wait. A
 // residual keeps the mean of its gradients, by the samples of the push that brought them, and so
@@ -70,7 +70,7 @@ class RowFilter {
   // its rows of the batch, and all together count for its limits.
   Handle Push(const RowBatch& batch, std::span<const float> rows, std::span<const float> gradient,
               const PushOptions& options = {});
-  // Pushes all that is held back, and returns when these pushes are done; counts one sample for
+  // Pushes all that is held back, each row as one, and returns when these pushes are done; counts one sample for
   // each push. `deadline`: of each push. Errors are those of ParameterClient::Push.
   absl::Status Flush(absl::Duration deadline = absl::ZeroDuration());
 

@@ -76,7 +76,7 @@ void RowResiduals::Select(const Batch& batch, KeyedRows& out) {
       LetLeave(found->second);
     }
   }
-  MakeRoom(samples, out);
+  SendOldest(limits_.rows, samples, out);
   SendPieces(samples, out);
   counts_.pushed += pushed;
   counts_.pushed_later += out.keys.size() - pushed;
@@ -84,10 +84,8 @@ void RowResiduals::Select(const Batch& batch, KeyedRows& out) {
 
 void RowResiduals::SelectAll(KeyedRows& out) {
   Clear(out);
-  for (uint32_t number = oldest_; number != kNone; number = entries_[number].newer) {
-    LetLeave(number);
-  }
-  SendPieces(1, out);
+  SendOldest(0, 1, out);
+  leaving_.clear();
   counts_.pushed_later += out.keys.size();
 }
 
@@ -147,8 +145,8 @@ void RowResiduals::Send(uint32_t number, float samples, KeyedRows& out) {
   if (--entry.pieces_left == 0) Remove(number);
 }
 
-void RowResiduals::MakeRoom(float samples, KeyedRows& out) {
-  while (size() > limits_.rows) {
+void RowResiduals::SendOldest(size_t left, float samples, KeyedRows& out) {
+  while (size() > left) {
     entries_[oldest_].pieces_left = 1;
     Send(oldest_, samples, out);
   }
@@ -157,7 +155,7 @@ void RowResiduals::MakeRoom(float samples, KeyedRows& out) {
 void RowResiduals::SendPieces(float samples, KeyedRows& out) {
   size_t kept = 0;
   for (const uint32_t number : leaving_) {
-    // MakeRoom may have sent all of it.
+    // SendOldest may have sent all of it.
     if (entries_[number].pieces_left > 0) Send(number, samples, out);
     if (entries_[number].pieces_left > 0) leaving_[kept++] = number;
   }

@@ -23,7 +23,8 @@ struct KeyedRows {
 // An optimizer that adds up the squares of gradients (FTRL, Adagrad) would add the square of the
 // sum for gradients that are sent as one, which is up to as many times too large as they are. So a
 // residual leaves in equal pieces, one with each push from then on: as many as bring the sum of
-// their squares nearest to that of the gradients in it.
+// their squares nearest to that of the gradients in it. Those that go to make room, or because all
+// have to, go as one.
 //
 // Not thread-safe. Deterministic: what goes, and in which order, follows from the calls alone.
 // Memory: 4 bytes for each element and about 60 more per residual.
@@ -61,8 +62,8 @@ class RowResiduals {
   // its order, that never waited, with the same bits. A key may come twice: the sum of its rows is
   // meant. Preconditions: equal numbers of keys and rows; gradients are finite.
   void Select(const Batch& batch, KeyedRows& out);
-  // Lets all residuals leave, and replaces `out` by a piece of each, to push with 1 sample.
-  // Nothing is left after as many calls as a residual has pieces at most.
+  // Replaces `out` by all residuals, each as one, the oldest first, to push with 1 sample. None is
+  // left.
   void SelectAll(KeyedRows& out);
 
  private:
@@ -83,7 +84,8 @@ class RowResiduals {
   void LetLeave(uint32_t number);
   // Sends a piece of the residual, which is removed with its last one.
   void Send(uint32_t number, float samples, KeyedRows& out);
-  void MakeRoom(float samples, KeyedRows& out);
+  // Sends residuals as they are, until this number is left.
+  void SendOldest(size_t left, float samples, KeyedRows& out);
   void SendPieces(float samples, KeyedRows& out);
 
   const size_t width_;
