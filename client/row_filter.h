@@ -29,17 +29,18 @@ namespace covey::client {
 //   ... before the table is evaluated, and at the end
 //   COVEY_RETURN_IF_ERROR(filter->Flush());
 //
-// What is held back is lost by neither rule: it is added to the next gradient of its key, and goes
-// with it or in a Flush (client/row_residuals.h). The filter of OSDI 2014 drops it instead, because
-// its servers get the gradient of all examples again in each pass. FTRL gets each gradient once: its
-// weight follows from z, the sum of all gradients, and from n, the sum of their squares (McMahan et
-// al. 2013, algorithm 1). While a weight is zero, a push adds its gradient to z and nothing else, so
-// a sum that comes later leaves z as it would be, and its pieces leave n nearly so.
+// What is held back is added to the next gradient of its key, and goes with it or in a Flush
+// (client/row_residuals.h); only a process that dies loses it. The filter of OSDI 2014 drops it,
+// because its servers get the gradient of all examples again in each pass. FTRL gets each gradient
+// once: its weight follows from z, the sum of all gradients, and from n, the sum of their squares
+// (McMahan et al. 2013, algorithm 1: z += g - sigma * weight, n += g * g). While a weight is zero,
+// z grows by the gradients alone, so a sum of them that comes later leaves z as it would be, and
+// its pieces leave n nearly so.
 //
 // Samples: those of a mini-batch count with its own push, which goes out also when all rows wait. A
-// residual keeps the mean of its gradients, by the samples of the push that brought them, and so
-// changes its row as it would have then; under SGD by the same amount. A server does not see a row
-// that waits: not for the admission of its key, and not among the updates of Adam.
+// residual is kept as a mean, by the samples of the pushes that brought it, so that under SGD it
+// changes its row by as much as it would have then. A server does not see a row that waits: not for
+// the admission of its key, and not among the updates of Adam.
 //
 // Not thread-safe. The client outlives the filter.
 class RowFilter {
@@ -66,12 +67,12 @@ class RowFilter {
   // As ParameterClient::Push of the same batch and gradient, with the rows on which the gradient
   // was computed. Errors are the same; with INVALID_ARGUMENT for sizes, samples and elements that
   // are not finite nothing has changed. After another error it is unknown whether the gradients
-  // that went, also those that had waited, were applied. A shard may get pieces of residuals besides
-  // its rows of the batch, and all together count for its limits.
+  // that went, also those that had waited, were applied. A shard may get pieces of residuals
+  // besides its rows of the batch, and all together count for its limits.
   Handle Push(const RowBatch& batch, std::span<const float> rows, std::span<const float> gradient,
               const PushOptions& options = {});
-  // Pushes all that is held back, each row as one, and returns when these pushes are done; counts one sample for
-  // each push. `deadline`: of each push. Errors are those of ParameterClient::Push.
+  // Pushes all that is held back, each row as one, and returns when these pushes are done. Each of
+  // them counts as one sample. `deadline`: of each push. Errors are those of ParameterClient::Push.
   absl::Status Flush(absl::Duration deadline = absl::ZeroDuration());
 
   Counts counts() const;

@@ -126,10 +126,8 @@ void RowResiduals::LetLeave(uint32_t number) {
   if (entry.pieces_left > 0) return;
   // Of n equal pieces the squares are those of the residual divided by n. Of zeros one is enough.
   const double pieces = Squares(Residual(number)) / entry.squares;
-  entry.pieces_left =
-      pieces > 1
-          ? static_cast<uint32_t>(std::min(std::round(pieces), static_cast<double>(limits_.pieces)))
-          : 1;
+  const double most = limits_.pieces;
+  entry.pieces_left = pieces > 1 ? static_cast<uint32_t>(std::round(std::min(pieces, most))) : 1;
   leaving_.push_back(number);
 }
 

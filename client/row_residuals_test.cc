@@ -65,7 +65,7 @@ TEST_F(RowResidualsTest, AResidualKeepsTheMeanOfItsGradients) {
   Push(residuals, {1}, {32}, 64);
   EXPECT_THAT(out_.rows, ElementsAre(80));
   // A gradient that does not wait keeps its bits: 1/3 of it times 3 would not.
-  const float odd = 3.0000007f;
+  const float odd = 3.0000012f;
   Push(residuals, {1}, {odd}, 3, {1});
   EXPECT_THAT(out_.rows, ElementsAre(odd));
 }

@@ -116,8 +116,10 @@ using covey::c::NewObject;
 using covey::c::NewText;
 using covey::c::NotNull;
 using covey::c::Release;
+using covey::client::FilterRule;
 using covey::client::ParameterClient;
 using covey::client::RowCache;
+using covey::client::RowFilter;
 
 extern "C" {
 
@@ -384,6 +386,77 @@ covey_code covey_row_cache_count(covey_row_cache* cache, covey_row_cache_counts*
   return GuardObject(cache, "cache", error, [&]() -> absl::Status {
     const RowCache::Counts now = cache->cache->counts();
     covey::c::Return({.hits = now.hits, .misses = now.misses, .stale = now.stale, .rows = now.rows},
+                     counts);
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_row_filter_new(covey_client* client, const covey_table* table,
+                                const covey_row_filter_options* options, covey_row_filter** filter,
+                                covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
+    COVEY_RETURN_IF_ERROR(NotNull(filter, "filter"));
+    COVEY_ASSIGN_OR_RETURN(const auto given,
+                           covey::c::OptionsOf<covey_row_filter_options>(
+                               options, "covey_row_filter_options", COVEY_ROW_FILTER_OPTIONS_INIT));
+    if (given.rule != COVEY_FILTER_KKT && given.rule != COVEY_FILTER_SIGNIFICANCE) {
+      return absl::InvalidArgumentError(absl::StrCat("covey_row_filter_options.rule is ",
+                                                     given.rule, "; use a COVEY_FILTER_ number"));
+    }
+    const FilterRule rule = {.kind = given.rule == COVEY_FILTER_KKT
+                                         ? FilterRule::Kind::kKkt
+                                         : FilterRule::Kind::kSignificance,
+                             .threshold = given.threshold};
+    COVEY_ASSIGN_OR_RETURN(auto pushes,
+                           RowFilter::Create(parameters, table->table,
+                                             {.rule = rule,
+                                              .rows_max = static_cast<size_t>(given.rows_max),
+                                              .pieces_max = given.pieces_max}));
+    auto object = std::make_unique<covey_row_filter>();
+    object->filter = std::move(pushes);
+    *filter = object.release();
+    return absl::OkStatus();
+  });
+}
+
+void covey_row_filter_free(covey_row_filter* filter) {
+  if (filter != nullptr && filter->creator.is_this()) Release(filter);
+}
+
+covey_code covey_row_filter_push(covey_row_filter* filter, const covey_batch* batch,
+                                 const float* rows, const float* gradient, uint64_t elements,
+                                 const covey_push_options* options, covey_handle** handle,
+                                 covey_error* error) {
+  return GuardObject(filter, "filter", error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(batch, "batch"));
+    if (elements > 0) COVEY_RETURN_IF_ERROR(NotNull(rows, "rows"));
+    if (elements > 0) COVEY_RETURN_IF_ERROR(NotNull(gradient, "gradient"));
+    COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
+    COVEY_ASSIGN_OR_RETURN(const auto push_options, covey::c::PushOptionsOf(options));
+    *handle = NewHandle(filter->filter->Push(batch->batch, {rows, elements}, {gradient, elements},
+                                             push_options));
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_row_filter_flush(covey_row_filter* filter, double seconds, covey_error* error) {
+  return GuardObject(filter, "filter", error, [&]() -> absl::Status {
+    COVEY_ASSIGN_OR_RETURN(const absl::Duration deadline, covey::c::DeadlineOf(seconds));
+    return filter->filter->Flush(deadline);
+  });
+}
+
+covey_code covey_row_filter_count(covey_row_filter* filter, covey_row_filter_counts* counts,
+                                  covey_error* error) {
+  return GuardObject(filter, "filter", error, [&]() -> absl::Status {
+    const RowFilter::Counts now = filter->filter->counts();
+    covey::c::Return({.pushed = now.pushed,
+                      .held_back = now.held_back,
+                      .zero_pushed = now.zero_pushed,
+                      .zero_held_back = now.zero_held_back,
+                      .pushed_later = now.pushed_later,
+                      .held = now.held},
                      counts);
     return absl::OkStatus();
   });

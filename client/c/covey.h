@@ -366,6 +366,64 @@ COVEY_API covey_code covey_row_cache_invalidate(covey_row_cache* cache, const ui
 COVEY_API covey_code covey_row_cache_count(covey_row_cache* cache, covey_row_cache_counts* counts,
                                            covey_error* error);
 
+/* Pushes that hold back the rows whose gradients are small, until they are larger
+ * (client/row_filter.h). Any thread may use it. After covey_client_close only covey_row_filter_free may
+ * be called. */
+typedef struct covey_row_filter covey_row_filter;
+enum {
+  /* Rows of zeros wait while all elements of their gradients are below the threshold: for FTRL,
+   * whose l1 it is, divided by the number of programs that push. */
+  COVEY_FILTER_KKT = 0,
+  /* Rows wait while the norm of their gradients is below the threshold times their own norm; the
+   * threshold falls with 1 / sqrt(pushes). */
+  COVEY_FILTER_SIGNIFICANCE = 1
+};
+typedef struct covey_row_filter_options {
+  uint32_t struct_size;
+  int32_t rule;
+  double threshold; /* at least 0 */
+  /* Rows that are held back at most, at least 1; beyond it the oldest go. */
+  uint64_t rows_max;
+  /* Pushes over which a gradient that has waited goes, 1 to 16; 1 suits SGD. */
+  uint32_t pieces_max;
+  uint32_t reserved;
+} covey_row_filter_options;
+#define COVEY_ROW_FILTER_OPTIONS_INIT \
+  { sizeof(covey_row_filter_options), COVEY_FILTER_KKT, 0, 1000000, 4, 0 }
+typedef struct covey_row_filter_counts {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Rows of all pushes, equal keys of a push once: those that went with their push, and those that
+   * did not; and of both those that were zero. */
+  uint64_t pushed;
+  uint64_t held_back;
+  uint64_t zero_pushed;
+  uint64_t zero_held_back;
+  uint64_t pushed_later; /* rows that had waited, and went without a gradient of their own */
+  uint64_t held;         /* rows that wait now */
+} covey_row_filter_counts;
+#define COVEY_ROW_FILTER_COUNTS_INIT \
+  { sizeof(covey_row_filter_counts), 0, 0, 0, 0, 0, 0, 0 }
+/* INVALID_ARGUMENT: the table is dense, or an option is out of its range. */
+COVEY_API covey_code covey_row_filter_new(covey_client* client, const covey_table* table,
+                                          const covey_row_filter_options* options,
+                                          covey_row_filter** filter, covey_error* error);
+/* Drops what is held back. */
+COVEY_API void covey_row_filter_free(covey_row_filter* filter);
+/* As covey_client_push_rows; `rows` are those on which the gradient was computed, as many elements,
+ * and also the caller's again when the call returns. */
+COVEY_API covey_code covey_row_filter_push(covey_row_filter* filter, const covey_batch* batch,
+                                           const float* rows, const float* gradient,
+                                           uint64_t elements, const covey_push_options* options,
+                                           covey_handle** handle, covey_error* error);
+/* Pushes all that is held back, and returns when these pushes are done; counts one sample for each
+ * push. Call it before the table is evaluated, and at the end. `seconds`: deadline of each push; 0 =
+ * the client's. */
+COVEY_API covey_code covey_row_filter_flush(covey_row_filter* filter, double seconds,
+                                            covey_error* error);
+COVEY_API covey_code covey_row_filter_count(covey_row_filter* filter,
+                                            covey_row_filter_counts* counts, covey_error* error);
+
 /* Waits until every push started before is as durable as its table requires. */
 COVEY_API covey_code covey_client_flush(covey_client* client, double seconds, covey_error* error);
 /* Returns when `participants` nodes wait under this name. */

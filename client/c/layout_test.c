@@ -49,6 +49,22 @@ AT(covey_row_cache_counts, stale, 24);
 AT(covey_row_cache_counts, rows, 32);
 SIZE(covey_row_cache_counts, 40);
 
+AT(covey_row_filter_options, rule, 4);
+AT(covey_row_filter_options, threshold, 8);
+AT(covey_row_filter_options, rows_max, 16);
+AT(covey_row_filter_options, pieces_max, 24);
+AT(covey_row_filter_options, reserved, 28);
+SIZE(covey_row_filter_options, 32);
+
+AT(covey_row_filter_counts, reserved, 4);
+AT(covey_row_filter_counts, pushed, 8);
+AT(covey_row_filter_counts, held_back, 16);
+AT(covey_row_filter_counts, zero_pushed, 24);
+AT(covey_row_filter_counts, zero_held_back, 32);
+AT(covey_row_filter_counts, pushed_later, 40);
+AT(covey_row_filter_counts, held, 48);
+SIZE(covey_row_filter_counts, 56);
+
 AT(covey_place, rank, 4);
 AT(covey_place, group, 8);
 AT(covey_place, group_rank, 12);

@@ -10,6 +10,7 @@
 #include "client/handle.h"
 #include "client/parameter_client.h"
 #include "client/row_cache.h"
+#include "client/row_filter.h"
 #include "common/base/mutex.h"
 #include "common/net/descriptor.h"
 #include "worker/data_source.h"
@@ -36,6 +37,13 @@ struct covey_row_cache {
   covey::c::Creator creator;
   covey::Mutex mutex;
   std::unique_ptr<covey::client::RowCache> cache;
+};
+
+// The same of a filter.
+struct covey_row_filter {
+  covey::c::Creator creator;
+  covey::Mutex mutex;
+  std::unique_ptr<covey::client::RowFilter> filter;
 };
 
 struct covey_handle {

@@ -41,6 +41,11 @@ struct Kind<covey_row_cache> {
   static void Release(covey_row_cache* object) { covey_row_cache_free(object); }
 };
 template <>
+struct Kind<covey_row_filter> {
+  static constexpr char kName[] = "covey row filter";
+  static void Release(covey_row_filter* object) { covey_row_filter_free(object); }
+};
+template <>
 struct Kind<covey_handle> {
   static constexpr char kName[] = "covey handle";
   static void Release(covey_handle* object) { covey_handle_free(object); }

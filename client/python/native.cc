@@ -394,6 +394,70 @@ PyObject* RowCacheCount(PyObject*, Given given, Py_ssize_t count) {
                  });
 }
 
+PyObject* RowFilterNew(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 6);
+  auto* const client = in.Take<covey_client>();
+  const auto* const table = in.Take<covey_table>();
+  covey_row_filter_options options = COVEY_ROW_FILTER_OPTIONS_INIT;
+  options.rule = in.Int();
+  options.threshold = in.Number();
+  options.rows_max = in.Count();
+  // A number that does not fit is out of the range, too.
+  options.pieces_max = static_cast<uint32_t>(std::min<uint64_t>(in.Count(), UINT32_MAX));
+  covey_row_filter* filter = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_row_filter_new(client, table, &options, &filter, error);
+      },
+      [&] { return NewCapsule(filter); });
+}
+
+PyObject* RowFilterPush(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 8);
+  in.Take<covey_client>();  // the filter's, which must be open
+  auto* const filter = in.Take<covey_row_filter>();
+  const auto* const batch = in.Take<covey_batch>();
+  const Floats rows = in.ReadOnlyFloats();
+  const Floats gradient = in.ReadOnlyFloats();
+  const covey_push_options options = TakePushOptions(in);
+  if (!in.failed() && gradient.elements != rows.elements) {
+    in.Fail("gradient has " + std::to_string(gradient.elements) + " elements, rows has " +
+            std::to_string(rows.elements));
+  }
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_row_filter_push(filter, batch, rows.data, gradient.data, rows.elements,
+                                     &options, &handle, error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+PyObject* RowFilterFlush(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 3);
+  in.Take<covey_client>();
+  auto* const filter = in.Take<covey_row_filter>();
+  const double seconds = in.Number();
+  return in.Call(
+      [&](covey_error* error) { return covey_row_filter_flush(filter, seconds, error); });
+}
+
+PyObject* RowFilterCount(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  in.Take<covey_client>();
+  auto* const filter = in.Take<covey_row_filter>();
+  covey_row_filter_counts counts = COVEY_ROW_FILTER_COUNTS_INIT;
+  return in.Call([&](covey_error* error) { return covey_row_filter_count(filter, &counts, error); },
+                 [&] {
+                   return Py_BuildValue("(KKKKKK)", static_cast<unsigned long long>(counts.pushed),
+                                        static_cast<unsigned long long>(counts.held_back),
+                                        static_cast<unsigned long long>(counts.zero_pushed),
+                                        static_cast<unsigned long long>(counts.zero_held_back),
+                                        static_cast<unsigned long long>(counts.pushed_later),
+                                        static_cast<unsigned long long>(counts.held));
+                 });
+}
+
 PyObject* ClientPushRows(PyObject*, Given given, Py_ssize_t count) {
   Arguments in(given, count, 7);
   auto* const client = in.Take<covey_client>();
@@ -869,6 +933,10 @@ PyMethodDef methods[] = {
     Method("row_cache_pull", &RowCachePull),
     Method("row_cache_invalidate", &RowCacheInvalidate),
     Method("row_cache_count", &RowCacheCount),
+    Method("row_filter_new", &RowFilterNew),
+    Method("row_filter_push", &RowFilterPush),
+    Method("row_filter_flush", &RowFilterFlush),
+    Method("row_filter_count", &RowFilterCount),
     Method("client_push_rows", &ClientPushRows),
     Method("client_pull_rows", &ClientPullRows),
     Method("client_push_pull_rows", &ClientPushPullRows),

@@ -2,6 +2,7 @@
 """The jobs on sparse tables, small: WordNet's graph and a factorization machine, by `covey run`."""
 
 import os
+import random
 
 from tests import report
 from tests.process import cluster, program
@@ -75,6 +76,40 @@ class SparseJobsTest(cluster.ProcessTest):
             result = self.train_on_files("--model", "linear", "--optimizer", "ftrl", "--l1", norm)
             weights[norm] = result["zero_weights"]
         self.assertEqual({0: 0, 1000: 11}, weights)
+
+    def write_noise(self, name, count):
+        """Labels that follow from one feature, among many that say nothing."""
+        draw = random.Random(name)
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="ascii") as file:
+            for number in range(count):
+                label = draw.random() < (0.8 if number % 2 else 0.2)
+                noise = " ".join(f"{key}:1" for key in sorted(draw.sample(range(100, 700), 4)))
+                file.write(f"{int(label)} {number % 2}:1 {noise}\n")
+        return path
+
+    def test_what_a_filter_holds_back_changes_no_result(self):
+        train = [_FACTORIZATION, "--data", "libsvm", "--train-file", self.write_noise("train", 6000),
+                 "--test-file", self.write_noise("test", 600), "--batch", 16, "--passes", 3]
+        ftrl = [*train, "--model", "linear", "--optimizer", "ftrl", "--l1", 5, "--l2", 0,
+                "--learning-rate", 0.5, "--objective"]
+        plain, filtered = self.run_job(ftrl), self.run_job([*ftrl, "--filter", "kkt"])
+        last = self.run_job([*ftrl, "--filter", "kkt", "--unfiltered-passes", 1])
+        counts = filtered["weights_filtered"]
+        zeros = counts["zero_pushed"] + counts["zero_held_back"]
+        self.assertGreater(counts["zero_held_back"] - counts["pushed_later"], 0.9 * zeros)
+        self.assertLess(last["weights_filtered"]["held_back"], counts["held_back"])
+        self.assertGreater(plain["zero_weights"], 300)
+        for result in (filtered, last):
+            self.assertAlmostEqual(1, result["objective"] / plain["objective"], delta=0.001)
+            self.assertAlmostEqual(plain["zero_weights"], result["zero_weights"], delta=10)
+        self.assertEqual(0, plain["weights_filtered"]["pushed"])
+
+        result = self.train_on_files("--filter", "significance", "--significance", 1)
+        self.assertGreater(result["auc"], 0.99)
+        for counts in (result["weights_filtered"], result["factors_filtered"]):
+            self.assertGreater(counts["held_back"], 0.1 * counts["pushed"])
+            self.assertLess(counts["pushed_later"], counts["held_back"])
 
     def test_features_that_come_too_seldom_have_no_row(self):
         weights = {}

@@ -134,6 +134,40 @@ class ClientTest(cluster.ProcessTest):
         with self.assertRaisesRegex(covey.FailedPrecondition, "closed"):
             closed.pull(keys, rows)
 
+    def test_a_filter_of_pushes(self):
+        table = self.client.create_sparse_table(covey.SparseTableSpec(
+            "filtered", 2, covey.sgd(1), "async"))
+        pushes = table.filter("kkt", 1, pieces_max=1)
+        keys = array.array("Q", [7, 2 ** 64 - 1])
+        zeros = array.array("f", bytes(16))
+        # Means of (0.5, 0.75), which wait, and of (0.25, 1).
+        gradient = array.array("f", [1, 1.5, 0.5, 2])
+        pushes.push(keys, zeros, gradient, samples=2, wire="float32", timeout=20).wait()
+        rows = array.array("f", bytes(16))
+        self.assertEqual([0, 0, -0.25, -1], list(table.pull(keys, rows).wait().values))
+        counts = covey.FilterCounts(pushed=1, held_back=1, zero_pushed=1, zero_held_back=1,
+                                    pushed_later=0, held=1)
+        self.assertEqual(counts, pushes.counts)
+        pushes.flush(timeout=20)
+        self.assertEqual([-0.5, -0.75, -0.25, -1], list(table.pull(keys, rows).wait().values))
+        self.assertEqual((1, 0), (pushes.counts.pushed_later, pushes.counts.held))
+        # The norms are 0.90 and 1.03, and the gradients 0.71.
+        pushes = table.filter("significance", 0.75)
+        pushes.push(keys, rows, array.array("f", [0.5] * 4)).wait()
+        self.assertEqual((1, 1), (pushes.counts.pushed, pushes.counts.held))
+        self.client.flush()
+        for rule, options, why in (("all", {}, "choose one of kkt, significance"),
+                                   ("kkt", {"rows_max": 0}, "hold 1 to 4294967294"),
+                                   ("kkt", {"pieces_max": 2 ** 32 + 1}, "use 1 to 16")):
+            with self.assertRaisesRegex(covey.InvalidArgument, why):
+                table.filter(rule, 1, **options)
+        with self.assertRaisesRegex(covey.InvalidArgument, "threshold of -1; use 0 or more"):
+            table.filter("kkt", -1)
+        with self.assertRaisesRegex(covey.InvalidArgument, "2 keys; got 2 gradient and 2 row"):
+            pushes.push(keys, array.array("f", [0, 0]), array.array("f", [1, 1])).wait()
+        with self.assertRaisesRegex(TypeError, "gradient has 4 elements, rows has 2"):
+            pushes.push(keys, array.array("f", [0, 0]), gradient)
+
     def test_the_life_of_rows(self):
         keys = array.array("Q", range(100))
         gradient = array.array("f", [1.0] * 100)

@@ -40,8 +40,8 @@ class KeyBatch {
   // are the numbers of keys times the width.
   void SumRows(size_t shard, size_t width, std::span<const float> rows,
                std::span<float> sums) const;
-  // The same where rows of equal keys are equal, as those of a pull: one row of each key, instead of
-  // the sum.
+  // The same where rows of equal keys are equal, as those of a pull are: one row of each key, and
+  // no sum.
   void PickRows(size_t shard, size_t width, std::span<const float> rows,
                 std::span<float> picked) const;
   // The way back: each place in the mini-batch gets the row of its key. Places of other shards'

@@ -42,7 +42,7 @@ from covey.errors import (Aborted, AlreadyExists, Cancelled, CoveyError, DataLos
 from covey.handle import Handle, Result
 from covey.local_cluster import init
 from covey.source import DataSource
-from covey.sparse import Batch, CacheCounts, RowCache, SparseTable
+from covey.sparse import Batch, CacheCounts, FilterCounts, RowCache, RowFilter, SparseTable
 from covey.step import Step
 from covey.worker import Group, Worker, join
 
@@ -50,10 +50,10 @@ __version__ = _native.library_version()
 
 __all__ = [
     "Aborted", "AlreadyExists", "Batch", "CacheCounts", "Cancelled", "Client", "CoveyError",
-    "DataLoss", "DataSource", "DeadlineExceeded", "FailedPrecondition", "Group", "Handle",
-    "Internal", "InvalidArgument", "NotFound", "Optimizer", "ResourceExhausted", "Result",
-    "RowCache", "SparseTable", "SparseTableSpec", "Step", "Table", "TableSpec", "TableState",
-    "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "constant", "cosine", "ftrl",
+    "DataLoss", "DataSource", "DeadlineExceeded", "FailedPrecondition", "FilterCounts", "Group",
+    "Handle", "Internal", "InvalidArgument", "NotFound", "Optimizer", "ResourceExhausted", "Result",
+    "RowCache", "RowFilter", "SparseTable", "SparseTableSpec", "Step", "Table", "TableSpec",
+    "TableState", "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "constant", "cosine", "ftrl",
     "init", "join", "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov", "normal",
     "rowwise_adagrad", "sgd", "step_decay", "uniform",
 ]

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import covey._native as _native
 from covey._memory import CONTRACT_DECIDES, floats, keys_of, timeout_number, wire_number
+from covey.errors import InvalidArgument
 from covey.handle import Handle
 
 if TYPE_CHECKING:
     from covey.client import Client
+
+# By their numbers in covey.h.
+_FILTER_RULES = ("kkt", "significance")
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,76 @@ class RowCache:
         return CacheCounts(*_native.row_cache_count(self._table._client._native, self._native))
 
 
+@dataclass(frozen=True)
+class FilterCounts:
+    """Rows of all pushes through a RowFilter; equal keys of a push count once.
+
+    Attributes:
+        pushed: rows that went with their own push.
+        held_back: rows that did not.
+        zero_pushed: of `pushed`, rows that were zero.
+        zero_held_back: of `held_back`, rows that were zero.
+        pushed_later: rows that had waited, and went without a gradient of their own.
+        held: rows that wait now.
+    """
+
+    pushed: int
+    held_back: int
+    zero_pushed: int
+    zero_held_back: int
+    pushed_later: int
+    held: int
+
+
+class RowFilter:
+    """Pushes that hold back the rows whose gradients are small, until they are larger; by
+    SparseTable.filter.
+
+    For training where the network or the servers are the limit.
+
+        filter = table.filter("kkt", l1)
+        rows = table.pull(batch).wait().values
+        filter.push(batch, rows, gradients, samples=64).wait()
+        filter.flush()                                  # before an evaluation, and at the end
+
+    No gradient is lost: what waits is added to the next gradient of its key. Any thread may use it.
+    """
+
+    def __init__(self, table: SparseTable, native: Any) -> None:
+        self._table = table
+        self._native = native
+
+    def push(self, keys: Any, rows: Any, gradient: Any, *, samples: int = 1,
+             wire: str | None = None, timeout: float | None = None) -> Handle:
+        """Starts to apply those gradients that are worth it now.
+
+        Args:
+            rows: float32, the rows on which the gradient was computed, as SparseTable.pull gives
+                them.
+            keys, gradient, samples, wire, timeout: as for SparseTable.push. Memory may be changed as
+                soon as the call returns.
+        """
+        native = _native.row_filter_push(
+            self._table._client._native, self._native, self._table._batch_of(keys)._native,
+            floats(rows, "rows", writable=False), floats(gradient, "gradient", writable=False),
+            wire_number(wire, 0), samples, timeout_number(timeout))
+        return Handle(native, None)
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Pushes all that is held back, and waits until it has arrived.
+
+        Args:
+            timeout: deadline of each push in seconds; None = the client's.
+        """
+        _native.row_filter_flush(self._table._client._native, self._native,
+                                 timeout_number(timeout))
+
+    @property
+    def counts(self) -> FilterCounts:
+        """Since the filter was made."""
+        return FilterCounts(*_native.row_filter_count(self._table._client._native, self._native))
+
+
 class Batch:
     """The keys of a mini-batch, sorted and divided among the servers once; by SparseTable.batch.
 
@@ -144,6 +218,31 @@ class SparseTable:
         return RowCache(self, _native.row_cache_new(
             self._client._native, self._native, rows_max, max_age,
             2 ** 64 - 1 if max_updates is None else max_updates))
+
+    def filter(self, rule: str, threshold: float, *, rows_max: int = 1_000_000,
+               pieces_max: int = 4) -> RowFilter:
+        """A filter of pushes, which holds back rows whose gradients are small.
+
+        Gradients count as the optimizer takes them: divided by the samples, and with what has
+        waited before.
+
+        Args:
+            rule: "kkt": rows of zeros wait while all elements of their gradients are below the
+                threshold; for FTRL, whose l1 it is, divided by the number of programs that push.
+                "significance": rows wait while the norm of their gradients is below the threshold
+                times their own norm; the threshold falls with 1 / sqrt(pushes).
+            threshold: at least 0, where nothing waits.
+            rows_max: rows that are held back at most; beyond it the oldest go with the next push.
+                Each takes its floats and about 60 bytes.
+            pieces_max: pushes over which a gradient that has waited goes, 1 to 16, because FTRL and
+                Adagrad add up squares; 1 suits SGD.
+        """
+        if rule not in _FILTER_RULES:
+            raise InvalidArgument(
+                f"a filter with the rule {rule!r}; choose one of {', '.join(_FILTER_RULES)}")
+        return RowFilter(self, _native.row_filter_new(
+            self._client._native, self._native, _FILTER_RULES.index(rule), threshold, rows_max,
+            pieces_max))
 
     def pull(self, keys: Any, out: Any = None, *, min_version: int = 0,
              staleness: int | None = None, max_age: float = 0.0,
