@@ -195,6 +195,7 @@ class ParameterClient {
 
  private:
   friend class RowCache;
+  friend class RowReader;
   // Runs on the loop before the handle is done, if the operation has succeeded.
   using Finish = std::function<void(const OperationResult&)>;
 

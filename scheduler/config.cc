@@ -27,6 +27,7 @@ JobSpec Config::job() const {
           .workers_per_group = workers_per_group,
           .elastic = elastic,
           .feedback_flush_steps = store.empty() ? 0 : feedback_flush_steps,
+          .run = run,
           .durability = durability};
 }
 

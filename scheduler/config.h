@@ -72,6 +72,8 @@ struct Config {
   std::string log_file;
   // SnapshotsOptions.
   absl::Duration wall_clock_ahead = absl::ZeroDuration();
+  // JobSpec. A random number of each process.
+  uint64_t run = 0;
 
   uint32_t workers() const { return groups * workers_per_group; }
 

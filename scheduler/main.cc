@@ -368,6 +368,7 @@ int Main(int argc, char** argv) {
   DeclareLog(config, process, options);
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
   InitProcess("scheduler");
+  config.run = RandomFromSystem() | 1;
   if (const absl::Status status = config.Validate(); !status.ok()) {
     LogError("bad_configuration", {{"error", status.message()}});
     return kExitUsage;

@@ -37,6 +37,29 @@ struct KeyedOperation {
   bool pulls = false;
 };
 
+// A piece of the rows of a shard, or of what changed in it (proto::ScannedRows).
+struct ScannedRows {
+  // It is complete for MixBits(key) from ScanOperation::first to here.
+  uint64_t last = 0;
+  ShardVersion version;
+  uint64_t samples = 0;  // behind the shard
+  // Ascending by MixBits(key), with a row for each.
+  std::vector<uint64_t> keys;
+  std::vector<float> rows;
+  // In order of time; a key may repeat, and have a row again.
+  std::vector<uint64_t> removed;
+};
+
+// What an operation reads of one shard of a sparse table, whatever the keys (proto::RowScan).
+struct ScanOperation {
+  uint64_t first = 0;       // MixBits(key) from which on
+  uint64_t generation = 0;  // that was read before; 0 = none
+  std::optional<uint64_t> since = {};
+  size_t width = 0;  // of the table
+  // Takes the piece; after an error its contents are undefined.
+  ScannedRows* into = nullptr;
+};
+
 // A push, a pull, or both in one round trip, on consecutive whole shards of one table.
 //
 // Memory: `gradient` stays valid and unchanged, `values` and `residual` valid and untouched, until
@@ -51,6 +74,9 @@ struct Operation {
   // of the batch, in the order of KeyBatch; `values` one for each key of the mini-batch, as it was
   // assigned. Both may be empty where there are no keys.
   std::optional<KeyedOperation> keyed;
+  // Set for a scan of a sparse table, of exactly one shard. `into` stays valid and untouched until
+  // `done` is called.
+  std::optional<ScanOperation> scan = {};
   // Sum over `samples` examples of per-example gradients, for exactly these shards. Empty = no
   // push.
   std::span<const float> gradient;
@@ -95,7 +121,7 @@ struct Operation {
 
   bool calls() const { return !functions.empty() || !queries.empty(); }
   bool pushes() const { return keyed ? keyed->pushes : !gradient.empty() || !functions.empty(); }
-  bool pulls() const { return keyed ? keyed->pulls : !values.empty(); }
+  bool pulls() const { return keyed ? keyed->pulls : scan || !values.empty(); }
 };
 
 }  // namespace covey::client

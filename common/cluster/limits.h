@@ -60,6 +60,13 @@ inline constexpr size_t kEvictionsPerRecordMax = 64;
 inline constexpr size_t kKeysPerRequestMax = 1 << 20;
 static_assert(kKeysPerRequestMax * 10 <= kFrameBytesMax);
 
+// One piece of a scan of a shard's rows: bytes of keys and values, where one row does not take
+// more, and index entries that are looked at. Either takes about a millisecond.
+inline constexpr size_t kScanBytesMax = 1 << 20;
+inline constexpr size_t kScanEntriesMax = 1 << 17;
+// Keys of rows that went, which a shard remembers for readers of changes. They fit into a frame.
+inline constexpr size_t kRemovedKeysPerShardMax = 1 << 20;
+static_assert(kRemovedKeysPerShardMax * sizeof(uint64_t) <= kFrameBytesMax);
 // Functions and queries of one request for such a table: their records, and the answers, stay
 // within 10 KiB.
 inline constexpr size_t kVectorFunctionsMax = 256;

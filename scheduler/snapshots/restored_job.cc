@@ -63,6 +63,7 @@ absl::StatusOr<proto::LogRecord> RestoredJob(const JobSpec& job,
   view.set_job(JobFingerprint(job.name));
   // At other steps the run would have other bits.
   view.set_feedback_flush_steps(before.view().feedback_flush_steps());
+  view.set_run(job.run);
   view.set_epoch(Above<uint64_t>(before.view().epoch(), kNumbersPerRun));
   const auto& groups = before.view().groups();
   const uint32_t last_group =

@@ -24,6 +24,7 @@ proto::LogRecord NewJob(const JobSpec& job) {
   record.mutable_view()->set_job_name(job.name);
   record.mutable_view()->set_job(JobFingerprint(job.name));
   record.mutable_view()->set_feedback_flush_steps(job.feedback_flush_steps);
+  record.mutable_view()->set_run(job.run);
   record.set_next_node(kSchedulerNode.Next().value());
   record.set_next_table(1);
   return record;

@@ -20,6 +20,8 @@ struct JobSpec {
   bool elastic = true;
   // Of a new job: ClusterView.feedback_flush_steps.
   uint64_t feedback_flush_steps = 0;
+  // Of a new job: ClusterView.run.
+  uint64_t run = 0;
   JobDurability durability = {};
 
   uint32_t workers() const { return groups * workers_per_group; }

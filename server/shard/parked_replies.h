@@ -34,6 +34,8 @@ struct PendingReply {
   bool wants_slots = false;          // of the optimizer, after the values; of a pull
   Buffer keys;                       // of a sparse table: of the rows that are wanted
   std::vector<VectorQuery> queries;  // of a table of vectors; answered in place of values
+  // Of a pull of a sparse table: a piece of all its rows is wanted, in place of values.
+  std::optional<proto::RowScan> scan = {};
 
   // For a push only.
   struct Push {

@@ -33,6 +33,7 @@ void MakeRefusal(const absl::Status& why, Message& reply) {
   } else {
     reply.envelope.mutable_pull_reply()->clear_state();
     reply.envelope.mutable_pull_reply()->clear_answers();
+    reply.envelope.mutable_pull_reply()->clear_scanned();
   }
   reply.frames.clear();
   reply.envelope.clear_frame_checksums();

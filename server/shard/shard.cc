@@ -140,6 +140,10 @@ void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
   ++shard_.counters.pulls;
   PendingReply pending = BeginPendingReply(now, request, pull.read(), pull.deadline_ms());
   pending.wants_slots = pull.with_slots();
+  if (pull.has_scan()) {
+    pending.scan = pull.scan();
+    pending.wants_values = false;
+  }
   if (const absl::Status known = FindWanted(request, KeysOf(pull), pending); !known.ok()) {
     return replies_.Refuse(pending.reply, known, outbox);
   }
@@ -155,6 +159,12 @@ void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
 absl::Status Shard::FindWanted(const Message& request, const proto::KeyList* keys,
                                PendingReply& pending) {
   const SparseShard* const rows = content().sparse();
+  if (pending.scan) {
+    if (rows != nullptr && keys == nullptr && !pending.wants_slots) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "all rows are asked for; they are those of a sparse table, without keys and without the "
+        "optimizer's state");
+  }
   if ((keys == nullptr) != (rows == nullptr)) {
     return absl::InvalidArgumentError(rows == nullptr
                                           ? "the table is dense; ask for all its elements"

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/planted_bug.h"
+#include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
 #include "common/vectors/vector_proto.h"
@@ -41,6 +42,10 @@ void ShardReplies::SendWhenDurable(absl::Time now, PendingReply& pending, Outbox
                                                   shard_.replica.SuccessorName(), "; retry later")),
         outbox);
     return;
+  }
+  if (pending.scan) {
+    const absl::Status scanned = AddScannedRows(*pending.scan, pending.reply);
+    if (!scanned.ok()) return Refuse(pending.reply, scanned, outbox);
   }
   if (pending.push) {
     CompletePushReply(pending);
@@ -79,6 +84,30 @@ void ShardReplies::AddValues(PendingReply& pending) {
   rows->Read(keys, values.MutableAs<float>());
   const uint32_t checksum = FrameChecksum(values);
   AddFrame(pending.reply, std::move(values), checksum);
+}
+
+absl::Status ShardReplies::AddScannedRows(const proto::RowScan& scan, Message& reply) {
+  const uint64_t generation = shard_.replica.generation();
+  if (scan.generation() != 0 && scan.generation() != generation) {
+    return absl::OutOfRangeError(absl::StrCat(
+        "what was read is of generation ", scan.generation(), ", and the shard was lost and made ",
+        "again since, as generation ", generation, "; read all rows again"));
+  }
+  const SparseShard& rows = *shard_.content().sparse();
+  RowScan wanted{.first = scan.first()};
+  if (scan.has_since()) wanted.since = scan.since();
+  COVEY_RETURN_IF_ERROR(rows.CheckScan(wanted));
+  ScannedRows piece = rows.Scan(wanted);
+  proto::ScannedRows& scanned = *reply.envelope.mutable_pull_reply()->mutable_scanned();
+  scanned.set_last(piece.last);
+  scanned.set_rows(static_cast<uint32_t>(piece.keys.size() / sizeof(uint64_t)));
+  scanned.set_removed(static_cast<uint32_t>(piece.removed.size() / sizeof(uint64_t)));
+  for (Buffer* const frame : {&piece.keys, &piece.values, &piece.removed}) {
+    if (frame->empty()) continue;
+    const uint32_t checksum = FrameChecksum(*frame);
+    AddFrame(reply, std::move(*frame), checksum);
+  }
+  return absl::OkStatus();
 }
 
 void ShardReplies::AddSlots(Message& reply) {

@@ -69,6 +69,9 @@ class ShardReplies {
   bool IsFreshEnough(absl::Time now, const ReadRequirement& requirement) const;
   Freshness FreshnessAt(absl::Time now) const;
   void AddValues(PendingReply& pending);
+  // The piece that a pull asks for. OUT_OF_RANGE: the reader has to begin again; and as
+  // SparseShard::CheckScan.
+  absl::Status AddScannedRows(const proto::RowScan& scan, Message& reply);
   // Precondition: the reply is to a pull, and has the values.
   void AddSlots(Message& reply);
   // Precondition: the reply is to a push.

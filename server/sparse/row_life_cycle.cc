@@ -71,6 +71,7 @@ void SparseShard::Wait(uint64_t place, IndexEntry* waiting) {
 
 void SparseShard::Remove(const IndexEntry& entry) {
   SaveForCuts(entry);
+  if (!IsPending(entry)) removed_.Add(MixedAt(entry.place), version_ + 1, entries());
   (IsPending(entry) ? pending_ : numbers_).GiveBack(NumberOf(entry));
   index_.Erase(entry.place);
 }

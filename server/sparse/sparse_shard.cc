@@ -116,7 +116,7 @@ SparseRow SparseShard::RowAt(const IndexEntry& entry) const {
 size_t SparseShard::bytes() const {
   size_t total = index_.bytes() + values_.bytes() + updates_.bytes();
   for (const RowSlab<float>& slot : slots_) total += slot.bytes();
-  return total + pending_updates_.bytes() + numbers_.bytes() + pending_.bytes();
+  return total + pending_updates_.bytes() + numbers_.bytes() + pending_.bytes() + removed_.bytes();
 }
 
 void SparseShard::Occupy(uint32_t row) {
@@ -319,6 +319,7 @@ absl::Status SparseShard::RestoreRow(const SparseRow& row, Restored restored) {
 void SparseShard::RestoreCounts(uint64_t version, uint64_t samples) {
   version_ = version;
   samples_ = samples;
+  removed_.Restart(version);
 }
 
 uint64_t SparseShard::DigestOfEntry(const IndexEntry& entry, const RowLayout& rows) const {

@@ -17,9 +17,11 @@
 #include "common/table/row_life_cycle.h"
 #include "server/sparse/admission.h"
 #include "server/sparse/eviction.h"
+#include "server/sparse/removed_keys.h"
 #include "server/sparse/row_index.h"
 #include "server/sparse/row_numbers.h"
 #include "server/sparse/row_piece.h"
+#include "server/sparse/row_scan.h"
 #include "server/sparse/row_slab.h"
 #include "server/table/initializer.h"
 #include "server/table/row_memory.h"
@@ -89,6 +91,15 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   // has `width` elements for each key.
   void Read(std::span<const uint64_t> keys, std::span<float> values) const;
 
+  // INVALID_ARGUMENT: the scan begins outside the slots. OUT_OF_RANGE: all rows have to be read,
+  // because which rows went after `since` is not known (the shard was filled later, or more went
+  // than it remembers), or because the shard has never been at that version.
+  absl::Status CheckScan(const RowScan& scan) const;
+  // The next piece. A reader that has taken pieces up to the shard's last slot, and then all pieces
+  // of what changed since the version of the first of them, holds each range as it is in its last
+  // piece. Precondition: CheckScan.
+  ScannedRows Scan(const RowScan& scan) const;
+
   // Calls visit(SparseRow) for each row, ascending by MixBits(key). It must not change the shard.
   template <typename Visit>
   void ForEachRow(const Visit& visit) const {
@@ -134,8 +145,7 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   // bound, ascending by MixBits(key). It must not change the shard.
   template <typename Visit>
   void VisitEntries(const Eviction& eviction, const Visit& visit) const {
-    const uint64_t last_place = first_place_ + ((config_.slot_count << 48) - 1);
-    if (eviction.last < first_place_ || eviction.first > last_place) return;
+    if (eviction.last < first_place_ || eviction.first > last_mixed()) return;
     const uint64_t first = std::max(eviction.first, first_place_);
     index_.VisitFrom((first - first_place_) << shift_, [&](const IndexEntry& entry) {
       const uint64_t mixed = MixedAt(entry.place);
@@ -180,6 +190,8 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   uint64_t PlaceOf(uint64_t key) const;
   uint64_t KeyOf(uint64_t place) const;
   uint64_t MixedAt(uint64_t place) const { return (place >> shift_) + first_place_; }
+  // The greatest mixed key of the shard.
+  uint64_t last_mixed() const { return first_place_ + ((config_.slot_count << 48) - 1); }
   SparseRow RowAt(const IndexEntry& entry) const;
   absl::Status Check(std::span<const uint64_t> keys, std::span<const float> gradient_sum,
                      uint64_t samples) const;
@@ -230,6 +242,7 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   RowNumbers pending_;
   RowSlab<uint32_t> pending_updates_;
   Totals totals_;
+  RemovedKeys removed_;
   std::vector<SparseCut*> cuts_;  // that are not dropped yet
   uint64_t version_ = 0;
   uint64_t samples_ = 0;

@@ -37,7 +37,8 @@ class Cluster::Scheduler {
       : actor_({.job_name = kJob,
                 .servers = 1,
                 .groups = options.groups,
-                .workers_per_group = options.workers_per_group},
+                .workers_per_group = options.workers_per_group,
+                .run = 1},
                std::nullopt) {
     log_.SetReceiver([this](Message message) { loop_.Deliver(std::move(message)); });
     loop_.AddPort({kSchedulerNode, kDiskLoop}, log_);

@@ -72,10 +72,22 @@ absl::Status CheckKeyed(const Operation& operation, const proto::Table& table) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<ShardRange> ShardOfScan(const Operation& operation, const proto::Table& table) {
+  const uint32_t shard = operation.first_shard.value();
+  if (table.spec().has_sparse() && table.spec().sparse().width() == operation.scan->width &&
+      operation.shard_count == 1 && shard < static_cast<uint32_t>(table.shards_size())) {
+    return ShardRange{.first = shard, .count = 1};
+  }
+  return absl::InvalidArgumentError(absl::StrCat("table '", table.spec().name(), "' has no shard ",
+                                                 shard, " with rows of ", operation.scan->width,
+                                                 " elements; look up the table again"));
+}
+
 }  // namespace
 
 absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Table& table) {
   const std::string& name = table.spec().name();
+  if (operation.scan) return ShardOfScan(operation, table);
   if (operation.keyed.has_value() != table.spec().has_sparse()) {
     return absl::InvalidArgumentError(
         absl::StrCat("table '", name, "' is ",

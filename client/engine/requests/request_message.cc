@@ -177,6 +177,12 @@ Message RequestMessage(absl::Time now, const Sender& sender, Epoch epoch, Attemp
       AddKeys(keys, message);
     }
     ToProto(operation.queries, *pull.mutable_queries());
+    if (operation.scan) {
+      proto::RowScan& scan = *pull.mutable_scan();
+      scan.set_first(operation.scan->first);
+      scan.set_generation(operation.scan->generation);
+      if (operation.scan->since) scan.set_since(*operation.scan->since);
+    }
     FillReadBound(request, *pull.mutable_read());
   }
   return message;

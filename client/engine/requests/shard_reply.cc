@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/engine/requests/active_operations.h"
+#include "client/engine/requests/request_errors.h"
+#include "client/engine/requests/scan_reply.h"
 #include "common/base/buffer.h"
 #include "common/base/crc32c.h"
 #include "common/base/status_macros.h"
@@ -87,7 +89,12 @@ Verdict TakeReply(const ShardRequest& request, const Message& reply, const Clust
   absl::Status status = StatusOf(reply);
   if (IsRetryable(status)) return {Verdict::Kind::kRefused, std::move(status)};
   if (!status.ok()) return {Verdict::Kind::kFailed, std::move(status)};
-  if (request.owner->operation.pulls()) {
+  const Operation& operation = request.owner->operation;
+  if (operation.scan) {
+    if (absl::Status form = CheckScanFrames(request, reply); !form.ok()) {
+      return {Verdict::Kind::kFailed, std::move(form)};
+    }
+  } else if (operation.pulls()) {
     if (request.pushes && !reply.envelope.push_reply().has_values()) {
       // It says that the push of an earlier attempt is durable; that attempt's reply was lost.
       return {Verdict::Kind::kValuesUnfit,
@@ -108,7 +115,7 @@ Verdict TakeReply(const ShardRequest& request, const Message& reply, const Clust
   if (absl::Status fit = CheckVersion(request, reply, view, counters); !fit.ok()) {
     return {Verdict::Kind::kValuesUnfit, std::move(fit)};
   }
-  if (!request.owner->operation.queries.empty()) {
+  if (!operation.queries.empty()) {
     const absl::Status fit = TakeAnswers(request, reply);
     if (fit.ok()) return {};
     return {Verdict::Kind::kFailed,
@@ -117,8 +124,14 @@ Verdict TakeReply(const ShardRequest& request, const Message& reply, const Clust
                 ": ", fit.message(),
                 "; if the server is of an earlier version than this program, replace it"))};
   }
-  const absl::Status intact =
-      request.owner->operation.pulls() ? TakeValues(request, reply) : CheckFrameChecksums(reply);
+  const absl::Status intact = operation.pulls() && !operation.scan ? TakeValues(request, reply)
+                                                                   : CheckFrameChecksums(reply);
+  if (intact.ok() && operation.scan) {
+    const proto::Shard* const shard = view.FindShard(request.shard);
+    absl::Status taken = shard == nullptr ? TableDroppedError(view, request.shard)
+                                          : TakeScannedRows(request, reply, *shard);
+    if (!taken.ok()) return {Verdict::Kind::kFailed, std::move(taken)};
+  }
   if (intact.ok()) return {};
   ++counters.damaged;
   return {Verdict::Kind::kValuesUnfit, intact};

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/planted_bug.h"
+#include "common/cluster/limits.h"
 #include "common/net/wire.h"
 #include "common/tensor/wire_format.h"
 
@@ -56,13 +57,15 @@ void UnansweredRequests::Add(ActiveOperation& owner, const ShardRange& shards,
     request.first_element = batch.KeysBefore(shard.index()) * width;
     request.element_count = rows * width;
     request.wire_bytes = EncodedRowBytes(operation.format, width, rows);
-  } else {
+  } else if (!operation.scan) {
     request.first_element = shard.first_element() - shards.first_element;
     request.element_count = shard.element_count();
     request.wire_bytes = EncodedBytes(operation.format, request.element_count);
   }
   if (operation.calls()) {
     request.wire_bytes = kCallBytes * (operation.functions.size() + operation.queries.size());
+  } else if (operation.scan) {
+    request.wire_bytes = kScanBytesMax;
   } else if (operation.pulls()) {
     request.wire_bytes = request.element_count * sizeof(float) * (1 + operation.slots);
   }
@@ -187,7 +190,8 @@ Verdict UnansweredRequests::HandleReply(absl::Time now, ShardRequest& request, c
   if (request.in_flight()) queue_.OnReply(now, request, reply.envelope.credit_bytes());
   CountReply(request, reply);
   const Version version(StateOf(reply).version());
-  if (request.owner->operation.pulls()) {
+  // No gradient is computed on what a scan reads.
+  if (request.owner->operation.pulls() && !request.owner->operation.scan) {
     versions_.ObserveValues(request.shard, request.generation, version);
   } else {
     versions_.Observe(request.shard, request.generation, version);
