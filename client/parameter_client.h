@@ -168,9 +168,9 @@ class ParameterClient {
   // CheckFunctions. Of `options`, the deadline counts.
   Handle Call(const Table& table, std::vector<VectorFunction> functions,
               const PushOptions& options = {});
-  // Answers to queries, in the result, of one durable version of each shard; reads as Pull does. The
-  // answers of shards are combined in their order. INVALID_ARGUMENT as above. INTERNAL: a server of
-  // an earlier version has answered.
+  // Answers to queries, in the result, of one durable version of each shard; reads as Pull does.
+  // The answers of shards are combined in their order. INVALID_ARGUMENT as above. INTERNAL: a
+  // server of an earlier version has answered.
   Handle Ask(const Table& table, std::vector<VectorQuery> queries, const PullOptions& options = {});
 
   // Returns when every push that was started before has ended, and those that servers have received

@@ -93,8 +93,8 @@ struct Operation {
   // The gradient's place holds initial values, which this client gives under that epoch
   // (Initialization.epoch): they replace the table's. 0 = a gradient.
   Epoch initialization;
-  // Of a table of vectors: a push of functions in place of a gradient, or a pull of answers in place
-  // of values. One of them at most, and nothing else then.
+  // Of a table of vectors: a push of functions in place of a gradient, or a pull of answers in
+  // place of values. One of them at most, and nothing else then.
   std::vector<VectorFunction> functions;
   std::vector<VectorQuery> queries;
   // Of initial values: the optimizer's state that comes with them; absent = it begins empty. The

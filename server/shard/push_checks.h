@@ -25,7 +25,7 @@ bool IsGone(const Producer& producer, const ClusterView& view);
 
 // A push without the frame of its gradient is a query whether the push was received; it is answered
 // like a duplicate. Of a sparse table, it may have the keys of the rows that it asks for, and a
-// push without keys has no frames, and is none. Nor is a push of functions, which a repeat has, too.
+// push without keys has no frames, and is none. Nor is a push of functions: a repeat has them, too.
 bool IsQuery(const Message& request);
 
 // Whether the request is well-formed: `frames` frames of the size that the format needs, those of

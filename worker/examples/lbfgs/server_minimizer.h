@@ -52,8 +52,8 @@ class ServerMinimizer {
 
   // Before the first Step.
   absl::Status Begin(const Evaluate& evaluate);
-  // False: it has ended, as the settings say, or because rounding hides any decrease; vector 0 holds
-  // the weights.
+  // False: it has ended, as the settings say, or because rounding hides any decrease; vector 0
+  // holds the weights.
   absl::StatusOr<bool> Step(const Evaluate& evaluate);
 
   const Iteration& iteration() const { return iteration_; }
