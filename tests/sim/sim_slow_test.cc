@@ -26,7 +26,8 @@ TEST_P(SimSlowTest, KeepsItsInvariants) {
   for (int i = 0; i < kSeedsPerTest; ++i) {
     std::vector<std::string> workloads = {std::string(kCounting),   std::string(kGroups),
                                           std::string(kWork),       std::string(kSnapshot),
-                                          std::string(kInitialize), std::string(kSparse)};
+                                          std::string(kInitialize), std::string(kSparse),
+                                          std::string(kFunctions)};
     for (absl::string_view kind : kContractKinds) {
       workloads.push_back(absl::StrCat(kStaleness, ":", kind));
     }

@@ -29,7 +29,7 @@ INSTANTIATE_TEST_SUITE_P(Workloads, SimTest,
                          testing::Values(std::string(kCounting), std::string(kStaleness),
                                          std::string(kGroups), std::string(kWork),
                                          std::string(kSnapshot), std::string(kInitialize),
-                                         std::string(kSparse)),
+                                         std::string(kSparse), std::string(kFunctions)),
                          [](const auto& info) { return info.param; });
 
 void ExpectClean(const SeedOptions& options) {
@@ -143,6 +143,13 @@ TEST(FaultFileTest, PrintedFaultsGiveTheSameHistory) {
 TEST(PlantedBugTest, MissingDedupOfGroupsIsFound) {
   EXPECT_NE(0u, FirstSeedThatSays("not applied exactly once",
                                   {.workload = std::string(kGroups),
+                                   .planted_bug = PlantedBug::kApplyDuplicates}));
+}
+
+// Also for functions, which have no bytes of their own to query.
+TEST(PlantedBugTest, MissingDedupOfFunctionsIsFound) {
+  EXPECT_NE(0u, FirstSeedThatSays("an applied push is lost",
+                                  {.workload = std::string(kFunctions),
                                    .planted_bug = PlantedBug::kApplyDuplicates}));
 }
 

@@ -13,8 +13,9 @@ inline constexpr absl::string_view kWork = "work";
 inline constexpr absl::string_view kSnapshot = "snapshot";
 inline constexpr absl::string_view kInitialize = "initialize";
 inline constexpr absl::string_view kSparse = "sparse";
+inline constexpr absl::string_view kFunctions = "functions";
 inline constexpr absl::string_view kWorkloads[] = {kCounting, kStaleness,  kGroups, kWork,
-                                                   kSnapshot, kInitialize, kSparse};
+                                                   kSnapshot, kInitialize, kSparse, kFunctions};
 
 // "staleness:bsp": begins under a contract of that kind.
 inline constexpr absl::string_view kContractKinds[] = {"bsp", "ssp", "async", "buffered", "local"};

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "tests/sim/checkers/whole_cluster.h"
+#include "tests/sim/workloads/counting/counting_functions.h"
 #include "tests/sim/workloads/counting/counting_outcomes.h"
 #include "tests/sim/workloads/counting/counting_rows.h"
 #include "tests/sim/workloads/expected_errors.h"
@@ -65,6 +66,7 @@ void CountingAuditor::StartOne(absl::Time now, const proto::Table& table,
     keys_.insert(keys_.end(), further.begin(), further.end());
     batch_ = BatchOf(table, keys_);
   }
+  if (run_.plan.functions) return AskOne(now, table, client, outbox);
   values_.assign((run_.plan.sparse ? batch_->size() : run_.plan.shards) * width, -1);
   under_way_ = true;
   const absl::Status status = client.engine().Start(
@@ -80,6 +82,32 @@ void CountingAuditor::StartOne(absl::Time now, const proto::Table& table,
            [this, &client, push](absl::Time, const client::OperationResult& result, Outbox&) {
              under_way_ = false;
              Ended(push, WithoutRefusal(result).status, client);
+           }},
+      outbox);
+  if (!status.ok()) run_.violations.Add(kCounting, status.ToString());
+}
+
+void CountingAuditor::AskOne(absl::Time now, const proto::Table& table, client::ClientActor& client,
+                             Outbox& outbox) {
+  const size_t width = run_.plan.slots();
+  const auto shard = static_cast<uint32_t>(values_.size() / width);
+  under_way_ = true;
+  const absl::Status status = client.engine().Start(
+      now,
+      {.table = TableId(table.id()),
+       .first_shard = ShardIndex(shard),
+       .shard_count = 1,
+       .queries = QueriesOf(width),
+       .deadline = now + absl::Seconds(60),
+       .done =
+           [this, &client, width](absl::Time, const client::OperationResult& result, Outbox&) {
+             under_way_ = false;
+             if (result.status.ok()) {
+               const std::vector<float> slots = SlotsIn(result.answers, width);
+               values_.insert(values_.end(), slots.begin(), slots.end());
+               if (values_.size() < run_.plan.shards * width) return;
+             }
+             Ended(/*push=*/false, result.status, client);
            }},
       outbox);
   if (!status.ok()) run_.violations.Add(kCounting, status.ToString());

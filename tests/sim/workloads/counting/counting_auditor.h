@@ -53,6 +53,9 @@ class CountingAuditor : public Script {
   bool OthersAreGone(absl::Time now, client::ClientActor& client) const;
   void StartOne(absl::Time now, const proto::Table& table, client::ClientActor& client,
                 Outbox& outbox);
+  // Of a table of vectors: the slots of the next shard.
+  void AskOne(absl::Time now, const proto::Table& table, client::ClientActor& client,
+              Outbox& outbox);
   void Ended(bool push, const absl::Status& status, client::ClientActor& client);
 
   const Options run_;

@@ -4,16 +4,23 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/vectors/vector_proto.h"
 #include "tests/sim/checkers/published_view.h"
+#include "tests/sim/workloads/counting/counting_functions.h"
 
 namespace covey::sim {
 
 void CountingLedger::OnSend(absl::Time, const Message& message) {
   if (message.envelope.has_push_request()) return NotePush(message);
   if (const proto::ClusterView* view = PublishedView(message)) return NoteView(*view);
-  const auto reply = ReadShardReply(message);
+  auto reply = ReadShardReply(message);
   if (!reply) return;
   if (reply->push != nullptr) NoteAnswer(*reply);
+  std::vector<float> slots;
+  if (!message.envelope.pull_reply().answers().empty()) {
+    slots = SlotsIn(AnswersFromProto(message.envelope.pull_reply().answers()).value(), slots_);
+    reply->values = slots;
+  }
   // The rows of a push to a sparse table, with others than the home row, are checked at the end.
   if (reply->values.size() == slots_ && !rows_are_late_) CheckValues(*reply);
 }
@@ -55,6 +62,12 @@ void CountingLedger::NotePush(const Message& message) {
   const ShardId shard{TableId(id.table()), ShardIndex(id.shard())};
   const proto::PushRequest& push = message.envelope.push_request();
   if (push.flush()) hurried_.insert(shard);
+  if (!push.functions().empty()) {
+    const uint64_t slot = SlotOfFunction(push.functions(0));
+    slot_of_[{shard, id.producer(), id.producer_incarnation(), id.sequence()}] = slot;
+    pushed_.insert({shard, slot});
+    return;
+  }
   // A query after an earlier push has no gradient.
   if (message.frames.size() < (push.has_keys() ? 2 : 1)) return;
   const auto gradient = message.frames.back().As<float>();

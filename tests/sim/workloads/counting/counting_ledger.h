@@ -27,7 +27,7 @@ namespace covey::sim {
 //    more of each.
 class CountingLedger : public Observer {
  public:
-  // `slots`: elements of a shard, or of the home row of a sparse one.
+  // `slots`: elements of a shard, or of the home row of a sparse one, or bits of its vectors.
   CountingLedger(Violations& violations, uint64_t arrivals, uint64_t slots)
       : violations_(violations), arrivals_(arrivals), slots_(slots) {}
 

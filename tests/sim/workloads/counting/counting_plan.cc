@@ -6,8 +6,16 @@
 #include "absl/strings/str_cat.h"
 #include "tests/sim/checkers/whole_cluster.h"
 #include "tests/sim/config/sim_config.h"
+#include "tests/sim/workloads/counting/counting_functions.h"
 
 namespace covey::sim {
+
+namespace {
+
+// Of a shard.
+constexpr uint64_t kElementsOfFunctions = 16;
+
+}  // namespace
 
 proto::TableSpec CountingPlan::Spec() const {
   proto::TableSpec spec;
@@ -16,6 +24,14 @@ proto::TableSpec CountingPlan::Spec() const {
   if (sparse) {
     *spec.mutable_sparse() = life_cycle;
     spec.mutable_sparse()->set_width(static_cast<uint32_t>(slots()));
+  } else if (functions) {
+    spec.add_shape(shards);
+    spec.add_shape(kElementsOfFunctions);
+    spec.set_shard_bytes(kElementsOfFunctions * sizeof(float));
+    spec.mutable_initializer()->set_kind(proto::Initializer::CONSTANT);
+    spec.mutable_initializer()->set_a(1);
+    spec.mutable_optimizer()->set_kind(proto::Optimizer::VECTORS);
+    spec.mutable_optimizer()->set_vectors(VectorsOf(slots()));
   } else {
     spec.add_shape(shards);
     spec.add_shape(slots());
@@ -72,8 +88,8 @@ proto::SparseRows DrawLifeCycle(Random random) {
 
 std::string Describe(const CountingPlan& plan) {
   return absl::StrCat(
-      plan.sparse ? "sparse " : "", "clients=", plan.clients, " shards=", plan.shards,
-      " arrivals=", plan.arrivals, " replicas=", plan.replicas,
+      plan.sparse ? "sparse " : "", plan.functions ? "functions " : "", "clients=", plan.clients,
+      " shards=", plan.shards, " arrivals=", plan.arrivals, " replicas=", plan.replicas,
       " contract=", proto::Contract::Kind_Name(plan.contract),
       plan.sparse ? absl::StrCat(" rows={", plan.life_cycle.ShortDebugString(), "}") : "");
 }

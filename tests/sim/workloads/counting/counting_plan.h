@@ -27,7 +27,9 @@ struct CountingPlan {
   // The table is sparse, and slots are columns (counting_rows.h); its scheduler chooses the number
   // of shards.
   bool sparse = false;
-  // Which rows of that table are made, and which go.
+  // The table is one of vectors, pushes are functions, and slots are bits (counting_functions.h).
+  bool functions = false;
+  // Which rows of a sparse table are made, and which go.
   proto::SparseRows life_cycle;
 
   // Whether a row may be made later than by the first push that holds its key.

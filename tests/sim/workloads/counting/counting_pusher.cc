@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tests/sim/workloads/counting/counting_functions.h"
 #include "tests/sim/workloads/counting/counting_rows.h"
 #include "tests/sim/workloads/expected_errors.h"
 #include "tests/sim/workloads/workload_names.h"
@@ -67,7 +68,8 @@ void CountingPusher::StartOne(absl::Time now, const proto::Table& table_now,
   const uint32_t count =
       all ? shards : 1 + static_cast<uint32_t>(random_.Below(std::min(2u, shards - first)));
   const bool push = random_.Chance(0.75);
-  const bool pull = !push || random_.Chance(0.3);
+  const bool functions = run_.plan.functions;
+  const bool pull = !push || (!functions && random_.Chance(0.3));
   auto memory = std::make_shared<Memory>();
   const uint64_t slot = push ? run_.slots.TakeForPush() : 0;
   const size_t width = run_.plan.slots();
@@ -75,7 +77,7 @@ void CountingPusher::StartOne(absl::Time now, const proto::Table& table_now,
     memory->batch = push ? BatchOfPush(table_now, slot) : BatchOf(table_now, HomeKeys(table_now));
     if (push) memory->gradient = RowsOfPush(*memory->batch, width, slot, run_.plan.arrivals);
     if (pull) memory->values.resize(memory->batch->size() * width);
-  } else {
+  } else if (!functions) {
     if (push) memory->gradient = run_.plan.Gradient(slot, count);
     if (pull) memory->values.resize(count * width);
   }
@@ -90,6 +92,8 @@ void CountingPusher::StartOne(absl::Time now, const proto::Table& table_now,
                       : std::nullopt,
       .gradient = memory->gradient,
       .values = memory->values,
+      .functions = functions && push ? FunctionsOfPush(slot) : std::vector<VectorFunction>(),
+      .queries = functions && pull ? QueriesOf(width) : std::vector<VectorQuery>(),
       .deadline = deadline,
       .done = [this, watched, memory, push, slot, table, first, count](
                   absl::Time, const client::OperationResult& ended, Outbox&) {

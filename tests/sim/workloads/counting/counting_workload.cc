@@ -39,7 +39,9 @@ class CountingWorkload : public Workload {
     if (plan_.admits_late()) ledger_.ExpectLateRows();
   }
 
-  std::string name() const override { return std::string(plan_.sparse ? kSparse : kCounting); }
+  std::string name() const override {
+    return std::string(plan_.sparse ? kSparse : plan_.functions ? kFunctions : kCounting);
+  }
   uint32_t groups() const override { return 1; }
   void SetUp(SimCluster& cluster) override;
   bool Finished() const override { return audit_.done(); }
@@ -98,12 +100,13 @@ void CountingWorkload::Check() {
   if (plan_.sparse) CheckRows(table, home);
   // Rows that are made late lack their first pushes.
   if (plan_.admits_late()) return;
+  const uint64_t width = plan_.slots();
   for (const proto::Shard& shard : table.shards()) {
-    ledger_.CheckFinal({{TableId(table.id()), ShardIndex(shard.index())}, shard.generation()},
-                       plan_.sparse ? RowOf(home[shard.index()])
-                                    : std::span<const float>(audit_.values)
-                                          .subspan(shard.first_element(), shard.element_count()),
-                       slots_.auditors_first());
+    ledger_.CheckFinal(
+        {{TableId(table.id()), ShardIndex(shard.index())}, shard.generation()},
+        plan_.sparse ? RowOf(home[shard.index()])
+                     : std::span<const float>(audit_.values).subspan(shard.index() * width, width),
+        slots_.auditors_first());
   }
 }
 
@@ -155,6 +158,15 @@ std::string CountingWorkload::Report() const {
 
 std::unique_ptr<Workload> MakeCountingWorkload(Random random, Violations& violations) {
   return std::make_unique<CountingWorkload>(DrawCountingPlan(random), violations);
+}
+
+std::unique_ptr<Workload> MakeFunctionsWorkload(Random random, Violations& violations) {
+  CountingPlan plan = DrawCountingPlan(random);
+  plan.functions = true;
+  // Functions are applied on arrival.
+  plan.arrivals = 1;
+  if (plan.contract == proto::Contract::BUFFERED) plan.contract = proto::Contract::ASYNC;
+  return std::make_unique<CountingWorkload>(plan, violations);
 }
 
 std::unique_ptr<Workload> MakeSparseWorkload(Random random, Violations& violations) {

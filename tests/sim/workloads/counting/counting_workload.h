@@ -15,5 +15,7 @@ namespace covey::sim {
 std::unique_ptr<Workload> MakeCountingWorkload(Random random, Violations& violations);
 // The same with a sparse table: each push owns a column (counting_rows.h).
 std::unique_ptr<Workload> MakeSparseWorkload(Random random, Violations& violations);
+// The same with a table of vectors: each push is a function (counting_functions.h).
+std::unique_ptr<Workload> MakeFunctionsWorkload(Random random, Violations& violations);
 
 }  // namespace covey::sim
