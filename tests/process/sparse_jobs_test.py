@@ -99,9 +99,9 @@ class SparseJobsTest(cluster.ProcessTest):
         zeros = counts["zero_pushed"] + counts["zero_held_back"]
         self.assertGreater(counts["zero_held_back"] - counts["pushed_later"], 0.9 * zeros)
         self.assertLess(last["weights_filtered"]["held_back"], counts["held_back"])
-        self.assertGreater(plain["zero_weights"], 300)
-        for result in (filtered, last):
-            self.assertAlmostEqual(1, result["objective"] / plain["objective"], delta=0.001)
+        self.assertGreater(plain["zero_weights"], 250)
+        for result, part in ((filtered, 0.005), (last, 0.001)):
+            self.assertAlmostEqual(1, result["objective"] / plain["objective"], delta=part)
             self.assertAlmostEqual(plain["zero_weights"], result["zero_weights"], delta=10)
         self.assertEqual(0, plain["weights_filtered"]["pushed"])
 
