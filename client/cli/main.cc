@@ -8,6 +8,7 @@
 #include "client/cli/lookup/lookup_command.h"
 #include "client/cli/model/export_command.h"
 #include "client/cli/replay/replay_command.h"
+#include "client/cli/rows/export_rows_command.h"
 #include "client/cli/run/run_command.h"
 #include "client/cli/scale/drain_command.h"
 #include "client/cli/scale/scale_command.h"
@@ -25,6 +26,7 @@ constexpr Command kCommands[] = {
      ChaosCommand},
     {"drain", "drains a server or worker: it leaves without losing anything", DrainCommand},
     {"export", "writes the model of a running cluster to a safetensors file", ExportCommand},
+    {"export-rows", "writes the rows of a sparse table to files for NumPy", ExportRowsCommand},
     {"lookup", "shows rows of a sparse table", LookupCommand},
     {"replay", "applies a recording again, and says whether it is equal, bit for bit",
      ReplayCommand},

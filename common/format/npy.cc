@@ -278,17 +278,26 @@ absl::StatusOr<NpyArray> ReadNpyHead(std::span<const uint8_t> head, uint64_t fil
 
 bool NpyHas(WireFormat format) { return TypeName(format) != nullptr; }
 
-std::string NpyHead(WireFormat format, std::span<const uint64_t> shape) {
-  COVEY_CHECK(NpyHas(format));
-  COVEY_CHECK(shape.size() <= NpyLimits::kExtents);
-  std::string text =
-      absl::StrCat("{'descr': '", TypeName(format), "', 'fortran_order': False, 'shape': (",
-                   absl::StrJoin(shape, ", "), shape.size() == 1 ? "," : "", "), }");
+namespace {
+
+std::string HeadOf(absl::string_view type, std::span<const uint64_t> shape) {
+  std::string text = absl::StrCat("{'descr': '", type, "', 'fortran_order': False, 'shape': (",
+                                  absl::StrJoin(shape, ", "), shape.size() == 1 ? "," : "", "), }");
   const size_t used = kLengthPlace + 2 + text.size() + 1;
   text.append((kAlignment - used % kAlignment) % kAlignment, ' ');
   text.push_back('\n');
   const char prefix[] = {1, 0, static_cast<char>(text.size()), static_cast<char>(text.size() >> 8)};
   return absl::StrCat(kMagic, absl::string_view(prefix, sizeof prefix), text);
 }
+
+}  // namespace
+
+std::string NpyHead(WireFormat format, std::span<const uint64_t> shape) {
+  COVEY_CHECK(NpyHas(format));
+  COVEY_CHECK(shape.size() <= NpyLimits::kExtents);
+  return HeadOf(TypeName(format), shape);
+}
+
+std::string NpyKeysHead(uint64_t count) { return HeadOf("<u8", {&count, 1}); }
 
 }  // namespace covey

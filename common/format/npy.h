@@ -62,5 +62,7 @@ bool NpyHas(WireFormat format);
 // Version 1.0; its size, which is a multiple of 64, is where the array begins. Preconditions
 // (checked): NpyHas(format); at most NpyLimits::kExtents extents.
 std::string NpyHead(WireFormat format, std::span<const uint64_t> shape);
+// The same for an array of unsigned 64-bit numbers, '<u8', which is not read back here.
+std::string NpyKeysHead(uint64_t count);
 
 }  // namespace covey

@@ -200,6 +200,9 @@ TEST(NpyTest, WritesWhatItReads) {
             "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } ");
   EXPECT_FALSE(NpyHas(WireFormat::kBfloat16));
   EXPECT_DEATH(NpyHead(WireFormat::kBfloat16, {}), "NpyHas");
+  EXPECT_EQ(NpyKeysHead(7).substr(10, 57),
+            "{'descr': '<u8', 'fortran_order': False, 'shape': (7,), }");
+  EXPECT_EQ(NpyKeysHead(7).size() % 64, 0);
 }
 
 }  // namespace

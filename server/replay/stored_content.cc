@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -14,8 +15,11 @@
 #include "common/runtime/actor.h"
 #include "common/store/store_requests.h"
 #include "server/replication/content_pieces.h"
+#include "server/replication/table_rules.h"
 #include "server/snapshot/shard_loader.h"
 #include "server/snapshot/shard_rebuild.h"
+#include "server/sparse/row_piece.h"
+#include "server/sparse/sparse_shard.h"
 
 namespace covey::server {
 namespace {
@@ -46,6 +50,37 @@ absl::StatusOr<ContentCut> ReadStoredContent(const SnapshotReader& snapshot,
   absl::StatusOr<ContentCut> content = (*rebuild)->Finish();
   if (!content.ok()) return Annotate(where, content.status());
   return content;
+}
+
+absl::Status ReadStoredRows(const SnapshotReader& snapshot, const proto::Table& table,
+                            const proto::Shard& shard, const ShardEntries& entries, TakeRows take) {
+  // This version writes none of rows.
+  if (!entries.logs.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("shard ", shard.index(), " of table '", table.spec().name(),
+                     "' has logs of updates of rows, which a later version has written; use that"));
+  }
+  COVEY_ASSIGN_OR_RETURN(const TableRules rules, RulesOf(table, shard));
+  COVEY_ASSIGN_OR_RETURN(const std::shared_ptr<SparseShard> empty,
+                         SparseShard::Create(std::get<SparseShardConfig>(rules.shard)));
+  const RowLayout layout = empty->layout();
+  std::vector<uint64_t> keys;
+  std::vector<float> values;
+  for (const proto::SnapshotPiece& stored : entries.content->pieces()) {
+    if (stored.kind() != proto::ReplicaPiece::ROWS) continue;
+    COVEY_ASSIGN_OR_RETURN(const Buffer payload, snapshot.ReadPiece(*entries.content, stored));
+    const RowPiece piece{.rows = payload.size() / layout.row_bytes(), .frame = payload};
+    COVEY_ASSIGN_OR_RETURN(const RowPieceReader rows, RowPieceReader::Open(piece, layout));
+    keys.clear();
+    values.clear();
+    for (size_t i = 0; i < piece.rows; ++i) {
+      const SparseRow row = rows.Row(i);
+      keys.push_back(row.key);
+      values.insert(values.end(), row.values, row.values + layout.width);
+    }
+    COVEY_RETURN_IF_ERROR(take(keys, values));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<ShardContent>> LoadContent(Folder& store, const LoadSource& source,

@@ -60,7 +60,7 @@ _ROOMS = {
     "server": ["table", "sparse", "replication", "recording", "shard", "snapshot", "replay", "."],
     "common/net": ["zmq", "grpc", "."],
     "client/engine": ["requests", "sending", "durability", "."],
-    "client/cli": ["console", "process", "scheduler", "lookup", "model", "snapshot", "status",
+    "client/cli": ["console", "process", "scheduler", "lookup", "model", "snapshot", "status", "rows",
                    "replay", "report", "run", "scale", "bench", "chaos", "simulate", "."],
     "tests/sim": ["network", "process", "config", "faults", "cluster", "checkers", "workloads",
                   "."],

@@ -99,9 +99,11 @@ absl::StatusOr<std::unique_ptr<TemporaryFolder>> TemporaryFolder::Make() {
   return absl::WrapUnique(new TemporaryFolder(path));
 }
 
-TemporaryFolder::~TemporaryFolder() {
-  nftw(path_.c_str(), RemoveEntry, /*nopenfd=*/16, FTW_DEPTH | FTW_PHYS);
+void RemoveFolder(const std::string& path) {
+  nftw(path.c_str(), RemoveEntry, /*nopenfd=*/16, FTW_DEPTH | FTW_PHYS);
 }
+
+TemporaryFolder::~TemporaryFolder() { RemoveFolder(path_); }
 
 absl::StatusOr<std::unique_ptr<LogFile>> LogFile::Open(const std::string& path, Existing existing) {
   const int how = existing == Existing::kKept ? O_APPEND : O_TRUNC;

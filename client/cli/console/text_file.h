@@ -23,6 +23,8 @@ absl::Status WriteTextFile(const std::string& path, absl::string_view text);
 absl::Status CheckWritable(const std::string& path);
 // Creates the folder and its parents. OK when it already exists.
 absl::Status MakeFolder(const std::string& path);
+// With everything in it, as far as that can be removed.
+void RemoveFolder(const std::string& path);
 
 // A private folder that is deleted with all its content when this object is destroyed.
 class TemporaryFolder {

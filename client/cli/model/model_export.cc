@@ -97,8 +97,8 @@ absl::StatusOr<std::vector<Source>> Export::FindTables(const std::string& schedu
     }
     if (table.spec().has_sparse()) {
       return absl::UnimplementedError(absl::StrCat(
-          "table '", table.spec().name(), "' is sparse, and rows cannot be exported yet; name the ",
-          "dense tables, as in --tables a,b"));
+          "table '", table.spec().name(), "' is sparse; `covey export-rows` writes its rows; name ",
+          "the dense tables here, as in --tables a,b"));
     }
     sources.push_back(SourceOf(table));
   }

@@ -76,9 +76,9 @@ absl::StatusOr<uint64_t> ExportSnapshot(const SnapshotReader& snapshot, const st
   uint64_t bytes = 0;
   for (const proto::Table* table : tables) {
     if (table->spec().has_sparse()) {
-      return absl::UnimplementedError(
-          absl::StrCat("table '", table->spec().name(), "' is sparse, and rows cannot be exported ",
-                       "yet; restore the snapshot into a job, and pull the rows"));
+      return absl::UnimplementedError(absl::StrCat(
+          "table '", table->spec().name(), "' is sparse; `covey export-rows ", table->spec().name(),
+          " --snapshot ", manifest.folder(), "` writes its rows, and safetensors has no keys"));
     }
     if (table->spec().name() == "__metadata__") {
       return absl::InvalidArgumentError(
