@@ -434,8 +434,8 @@ covey_code covey_row_filter_push(covey_row_filter* filter, const covey_batch* ba
     if (elements > 0) COVEY_RETURN_IF_ERROR(NotNull(gradient, "gradient"));
     COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
     COVEY_ASSIGN_OR_RETURN(const auto push_options, covey::c::PushOptionsOf(options));
-    *handle = NewHandle(filter->filter->Push(batch->batch, {rows, elements}, {gradient, elements},
-                                             push_options));
+    *handle = NewHandle(
+        filter->filter->Push(batch->batch, {rows, elements}, {gradient, elements}, push_options));
     return absl::OkStatus();
   });
 }

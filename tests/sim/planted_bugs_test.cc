@@ -55,6 +55,7 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kSumRowsTwice, kSparse},
       {PlantedBug::kEvictionDiffers, kSparse},
       {PlantedBug::kAdmissionForgets, kSparse},
+      {PlantedBug::kCutWithoutCopies, kSnapshotSparse},
       {PlantedBug::kNewMemberAhead, kWork},
       {PlantedBug::kMeanNotGiven, kGroups},
   };
@@ -83,8 +84,6 @@ std::map<PlantedBug, absl::string_view> Elsewhere() {
       {PlantedBug::kIgnoreLease,
        "needs a server that is alone and cut off, and clients beside it: "
        "server/replication/replication_test"},
-      {PlantedBug::kCutWithoutCopies,
-       "needs rows of several pieces: server/sparse/sparse_cut_test"},
       // In the simulator such a slice nearly always meets a step that has ended.
       {PlantedBug::kStaleGroupGeneration,
        "needs a slice and a death at one moment: worker/hybrid/hybrid_recovery_test"},

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "common/faults/fault_file.h"
 #include "tests/sim/run_seed.h"
 #include "tests/sim/workloads/workload_names.h"
@@ -29,8 +30,11 @@ INSTANTIATE_TEST_SUITE_P(Workloads, SimTest,
                          testing::Values(std::string(kCounting), std::string(kStaleness),
                                          std::string(kGroups), std::string(kWork),
                                          std::string(kSnapshot), std::string(kInitialize),
-                                         std::string(kSparse), std::string(kFunctions)),
-                         [](const auto& info) { return info.param; });
+                                         std::string(kSparse), std::string(kSnapshotSparse),
+                                         std::string(kFunctions)),
+                         [](const auto& info) {
+                           return absl::StrReplaceAll(info.param, {{":", "_"}});
+                         });
 
 void ExpectClean(const SeedOptions& options) {
   const SeedResult result = RunSeed(options);

@@ -5,12 +5,13 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/snapshot/manifest.h"
-#include "common/snapshot/shard_entries.h"
 #include "common/tensor/codec.h"
 #include "common/tensor/wire_format.h"
 #include "common/tensor/wire_format_proto.h"
 #include "tests/sim/checkers/published_view.h"
+#include "tests/sim/checkers/step_rows.h"
 
 namespace covey::sim {
 namespace {
@@ -58,19 +59,43 @@ void SnapshotCut::NoteView(const proto::ClusterView& view) {
 
 void SnapshotCut::NotePush(const Message& message) {
   const proto::PushId& id = message.envelope.push_request().id();
-  if (message.frames.empty() || id.producer_kind() != proto::PushId::GROUP) return;
+  if (id.producer_kind() != proto::PushId::GROUP) return;
+  const std::optional<uint64_t> element = ElementOfPush(message);
+  if (!element) return;
+  const ShardId shard{TableId(id.table()), ShardIndex(id.shard())};
+  Push& push = pushes_[shard][{GroupId(static_cast<uint32_t>(id.producer())), Step(id.sequence())}];
+  push.element = *element;
+  push.senders.insert(message.from().node.value());
+}
+
+std::optional<uint64_t> SnapshotCut::ElementOfPush(const Message& message) {
+  const proto::PushRequest& push = message.envelope.push_request();
+  if (push.has_keys()) return ElementOfRows(message);
+  if (message.frames.empty()) return std::nullopt;
   std::vector<float> gradient(options_.elements);
-  const auto format = WireFormatFromProto(message.envelope.push_request().format());
+  const auto format = WireFormatFromProto(push.format());
   if (!format || message.frames[0].size() != EncodedBytes(*format, gradient.size())) {
-    return Complain(Where({.shard = {TableId(id.table()), ShardIndex(id.shard())}}),
-                    "a gradient of another shape");
+    Complain(Where({.shard = {TableId(push.id().table()), ShardIndex(push.id().shard())}}),
+             "a gradient of another shape");
+    return std::nullopt;
   }
   Decode(*format, message.frames[0].bytes(), gradient);
   const auto own = std::find_if(gradient.begin(), gradient.end(), [](float x) { return x != 0; });
-  const ShardId shard{TableId(id.table()), ShardIndex(id.shard())};
-  Push& push = pushes_[shard][{GroupId(static_cast<uint32_t>(id.producer())), Step(id.sequence())}];
-  push.element = static_cast<uint64_t>(own - gradient.begin());
-  push.senders.insert(message.from().node.value());
+  return static_cast<uint64_t>(own - gradient.begin());
+}
+
+absl::StatusOr<StoredShard> SnapshotCut::Read(const SnapshotReader& snapshot,
+                                              const ShardEntries& entries) {
+  COVEY_ASSIGN_OR_RETURN(StoredShard stored, ReadStoredShard(snapshot, entries));
+  const proto::SnapshotShard& entry = entries.newest();
+  const proto::Table& table = TableOf(snapshot.manifest(), entry);
+  if (!table.spec().has_sparse() || !HasWholeRows(table.spec())) return stored;
+  const proto::Shard& shard = table.shards(static_cast<int>(entry.shard()));
+  stored.values = ElementsOf(stored.rows, shard, options_.elements);
+  if (!stored.row_slots.empty()) {
+    stored.slots = {ElementsOf(stored.row_slots, shard, options_.elements)};
+  }
+  return stored;
 }
 
 void SnapshotCut::CheckReply(uint64_t epoch, const ShardReply& reply) {
@@ -80,7 +105,8 @@ void SnapshotCut::CheckReply(uint64_t epoch, const ShardReply& reply) {
                          Step(reply.push->id().sequence())};
     durable_.try_emplace({reply.history, push}, epoch);
   }
-  if (reply.values.empty() || !IsIntact(reply.history)) return;
+  // Those of a sparse table are a few rows.
+  if (reply.values.size() != options_.elements || !IsIntact(reply.history)) return;
   const std::string where = absl::StrCat(Where(reply.history), " in a reply");
   CheckBefore(where, reply.history, reply.values);
   for (const auto& [push, sent] : pushes_[reply.history.shard]) {
@@ -116,10 +142,7 @@ bool SnapshotCut::HasSender(const Push& push) const {
 }
 
 bool SnapshotCut::IsOnce(float value) const {
-  if (options_.adaptive) return std::fabs(value - 1) < 1e-3f;
-  if (value == 1) return true;
-  if (!options_.averages || value <= 0 || value > 1) return false;
-  return std::fabs(1 / value - std::round(1 / value)) < 1e-4f;
+  return IsAppliedOnce(value, options_.averages, options_.adaptive);
 }
 
 void SnapshotCut::Published(Folder& store, const std::string& folder) {
@@ -130,7 +153,7 @@ void SnapshotCut::Published(Folder& store, const std::string& folder) {
     const proto::SnapshotShard& entry = entries.newest();
     const ShardId shard{TableId(entry.table()), ShardIndex(entry.shard())};
     if (!pushes_.contains(shard)) continue;  // of a table that nobody trains
-    const auto stored = ReadStoredShard(*snapshot, entries);
+    const auto stored = Read(*snapshot, entries);
     if (!stored.ok()) return Complain(folder, stored.status().ToString());
     CheckShard(snapshot->manifest(), entry, *stored);
   }
@@ -145,14 +168,8 @@ void SnapshotCut::CheckShard(const proto::SnapshotManifest& manifest,
   for (const proto::CutStep& last : manifest.groups()) {
     cut.emplace(GroupId(last.group()), Step(last.step()));
   }
-  // A shard that has not changed is as of the cut of an earlier snapshot; a log ends with its cut.
-  const uint64_t stored_by = IsLog(entry)             ? stored.record.last_cut()
-                             : entry.folder().empty() ? manifest.id()
-                                                      : ParseSnapshotFolderName(entry.folder())->id;
-  const auto held = cuts_.find({history, stored_by});
-  if (held != cuts_.end() && held->second != stored.record.digest()) {
-    Complain(where, "is not what the replicas held at the cut");
-  }
+  CheckHeld(where, manifest, entry, stored);
+  if (stored.values.empty()) return;  // of a sparse table, and not to be told from its rows
   CheckSteps(where, manifest.epoch(), cut, history, stored);
   if (!IsIntact(history)) return;
   CheckBefore(where, history, stored.values);
@@ -161,6 +178,20 @@ void SnapshotCut::CheckShard(const proto::SnapshotManifest& manifest,
   for (const float value : stored.values) sum += value;
   if (!options_.adaptive && std::fabs(sum - static_cast<double>(entry.version())) > 0.01) {
     Complain(where, absl::StrCat("version ", entry.version(), ", and the values sum up to ", sum));
+  }
+}
+
+void SnapshotCut::CheckHeld(const std::string& where, const proto::SnapshotManifest& manifest,
+                            const proto::SnapshotShard& entry, const StoredShard& stored) {
+  const ShardHistory history{{TableId(entry.table()), ShardIndex(entry.shard())},
+                             entry.generation()};
+  // A shard that has not changed is as of the cut of an earlier snapshot; a log ends with its cut.
+  const uint64_t stored_by = IsLog(entry)             ? stored.record.last_cut()
+                             : entry.folder().empty() ? manifest.id()
+                                                      : ParseSnapshotFolderName(entry.folder())->id;
+  const auto held = cuts_.find({history, stored_by});
+  if (held != cuts_.end() && held->second != stored.record.digest()) {
+    Complain(where, "is not what the replicas held at the cut");
   }
 }
 
@@ -280,7 +311,7 @@ void SnapshotCut::StartOver(Folder& store, const std::string& folder) {
   if (!snapshot.ok()) return;
   for (const ShardEntries& entries : EntriesByShard(snapshot->manifest())) {
     const proto::SnapshotShard& entry = *entries.content;
-    auto stored = ReadStoredShard(*snapshot, entries);
+    auto stored = Read(*snapshot, entries);
     if (!stored.ok()) continue;
     begun_with_[{TableId(entry.table()), ShardIndex(entry.shard())}] = std::move(stored->values);
   }

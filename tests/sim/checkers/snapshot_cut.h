@@ -13,6 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/cluster/ids.h"
+#include "common/snapshot/shard_entries.h"
+#include "common/snapshot/snapshot_reader.h"
 #include "common/store/folder.h"
 #include "proto/snapshot.pb.h"
 #include "tests/sim/checkers/shard_reply.h"
@@ -23,7 +25,7 @@
 namespace covey::sim {
 
 // Groups push steps; each push adds to one element of its own in every shard, so the values show
-// which steps they contain.
+// which steps they contain. Of a sparse table the home rows do (step_rows.h).
 //
 // Invariants:
 //  - a complete snapshot holds of each group in its cut exactly the pushes of the steps up to the
@@ -35,7 +37,9 @@ namespace covey::sim {
 //    removed, until it is removed itself;
 //  - a job that continues a snapshot has what the snapshot holds, and of the earlier job nothing
 //    else.
-// Where a shard has lost its content meanwhile, only what must not be there is checked.
+// Where a shard has lost its content meanwhile, only what must not be there is checked. Of a sparse
+// table whose rows are made late, or go, only that replicas and snapshot hold the same at the cut;
+// rows_at_cut.h knows more of its rows.
 //
 // Actor-confined.
 class SnapshotCut : public Observer {
@@ -91,6 +95,13 @@ class SnapshotCut : public Observer {
 
   void NoteView(const proto::ClusterView& view);
   void NotePush(const Message& message);
+  // The element that a push adds to; nothing when the message holds no gradient.
+  std::optional<uint64_t> ElementOfPush(const Message& message);
+  // What a snapshot holds of a shard. Of a sparse table whose rows are whole it has elements, too.
+  absl::StatusOr<StoredShard> Read(const SnapshotReader& snapshot, const ShardEntries& entries);
+  // The snapshot's content is that of the replicas at its cut.
+  void CheckHeld(const std::string& where, const proto::SnapshotManifest& manifest,
+                 const proto::SnapshotShard& entry, const StoredShard& stored);
   void CheckReply(uint64_t epoch, const ShardReply& reply);
   void CheckSteps(const std::string& where, uint64_t ordered_at, const std::map<GroupId, Step>& cut,
                   const ShardHistory& history, const StoredShard& stored);

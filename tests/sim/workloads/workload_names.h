@@ -14,8 +14,10 @@ inline constexpr absl::string_view kSnapshot = "snapshot";
 inline constexpr absl::string_view kInitialize = "initialize";
 inline constexpr absl::string_view kSparse = "sparse";
 inline constexpr absl::string_view kFunctions = "functions";
-inline constexpr absl::string_view kWorkloads[] = {kCounting, kStaleness,  kGroups, kWork,
-                                                   kSnapshot, kInitialize, kSparse, kFunctions};
+inline constexpr absl::string_view kSnapshotSparse = "snapshot:sparse";
+inline constexpr absl::string_view kWorkloads[] = {kCounting, kStaleness,      kGroups,
+                                                   kWork,     kSnapshot,       kInitialize,
+                                                   kSparse,   kSnapshotSparse, kFunctions};
 
 // "staleness:bsp": begins under a contract of that kind.
 inline constexpr absl::string_view kContractKinds[] = {"bsp", "ssp", "async", "buffered", "local"};

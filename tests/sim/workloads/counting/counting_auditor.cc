@@ -55,7 +55,7 @@ void CountingAuditor::StartOne(absl::Time now, const proto::Table& table,
     const uint64_t slot = run_.slots.TakeForAuditor();
     if (run_.plan.sparse) {
       batch_ = BatchOfPush(table, slot);
-      gradient_ = RowsOfPush(*batch_, width, slot, run_.plan.arrivals);
+      gradient_ = RowsOfPush(table, *batch_, width, slot, run_.plan.arrivals);
     } else {
       gradient_ = run_.plan.Gradient(slot, run_.plan.shards);
     }

@@ -75,7 +75,8 @@ void CountingPusher::StartOne(absl::Time now, const proto::Table& table_now,
   const size_t width = run_.plan.slots();
   if (sparse) {
     memory->batch = push ? BatchOfPush(table_now, slot) : BatchOf(table_now, HomeKeys(table_now));
-    if (push) memory->gradient = RowsOfPush(*memory->batch, width, slot, run_.plan.arrivals);
+    if (push)
+      memory->gradient = RowsOfPush(table_now, *memory->batch, width, slot, run_.plan.arrivals);
     if (pull) memory->values.resize(memory->batch->size() * width);
   } else if (!functions) {
     if (push) memory->gradient = run_.plan.Gradient(slot, count);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/workloads/counting/counting_rows.h"
 
+#include <map>
+
 #include "common/base/random.h"
 #include "common/table/key_slots.h"
 
@@ -11,6 +13,13 @@ constexpr uint64_t kFurther = 300;
 // Far from the home keys, which are small; one of them is the key whose place is 0.
 uint64_t FurtherKey(uint64_t number) {
   return number == 0 ? UnmixBits(0) : ~uint64_t{0} - (number - 1) * 1'000'003;
+}
+
+std::vector<uint64_t> KeysOfPush(const proto::Table& table, uint64_t slot) {
+  std::vector<uint64_t> keys = HomeKeys(table);
+  const std::vector<uint64_t> further = FurtherKeys(slot);
+  keys.insert(keys.end(), further.begin(), further.end());
+  return keys;
 }
 
 }  // namespace
@@ -53,19 +62,28 @@ std::shared_ptr<const KeyBatch> BatchOf(const proto::Table& table, std::span<con
 }
 
 std::shared_ptr<const KeyBatch> BatchOfPush(const proto::Table& table, uint64_t slot) {
-  std::vector<uint64_t> keys = HomeKeys(table);
-  const std::vector<uint64_t> further = FurtherKeys(slot);
-  keys.insert(keys.end(), further.begin(), further.end());
-  return BatchOf(table, keys);
+  return BatchOf(table, KeysOfPush(table, slot));
 }
 
-std::vector<float> RowsOfPush(const KeyBatch& batch, size_t width, uint64_t slot,
-                              uint64_t arrivals) {
-  std::vector<float> rows(batch.distinct() * width);
-  for (size_t row = 0; row < batch.distinct(); ++row) {
-    rows[row * width + slot] = -static_cast<float>(arrivals);
+std::vector<float> RowsOfPush(const proto::Table& table, const KeyBatch& batch, size_t width,
+                              uint64_t slot, uint64_t arrivals) {
+  const std::vector<uint64_t> keys = KeysOfPush(table, slot);
+  // All places but the first one of a key add 1, and that makes up for them.
+  std::vector<float> rows(keys.size() * width);
+  std::map<uint64_t, size_t> first_places;
+  for (size_t place = 0; place < keys.size(); ++place) {
+    const auto [first, is_first] = first_places.try_emplace(keys[place], place);
+    float& at_first = rows[first->second * width + slot];
+    at_first -= is_first ? static_cast<float>(arrivals) : 1;
+    if (!is_first) rows[place * width + slot] = 1;
   }
-  return rows;
+  std::vector<float> sums(batch.distinct() * width);
+  for (size_t shard = 0; shard < batch.shards(); ++shard) {
+    batch.SumRows(shard, width, rows,
+                  std::span(sums).subspan(batch.KeysBefore(shard) * width,
+                                          batch.KeysOf(shard).size() * width));
+  }
+  return sums;
 }
 
 }  // namespace covey::sim

@@ -27,8 +27,9 @@ std::vector<uint64_t> AllFurtherKeys();
 std::shared_ptr<const KeyBatch> BatchOf(const proto::Table& table, std::span<const uint64_t> keys);
 // The batch of the push that owns `slot`: the home keys and the further ones.
 std::shared_ptr<const KeyBatch> BatchOfPush(const proto::Table& table, uint64_t slot);
-// The gradient of that push, where an update is divided by `arrivals` samples.
-std::vector<float> RowsOfPush(const KeyBatch& batch, size_t width, uint64_t slot,
-                              uint64_t arrivals);
+// The gradient of that push, where an update is divided by `arrivals` samples. Where a key comes
+// several times in the batch, its rows differ, so that their sum shows whether each counts once.
+std::vector<float> RowsOfPush(const proto::Table& table, const KeyBatch& batch, size_t width,
+                              uint64_t slot, uint64_t arrivals);
 
 }  // namespace covey::sim

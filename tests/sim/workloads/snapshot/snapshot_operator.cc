@@ -17,8 +17,9 @@ proto::Envelope SnapshotOperator::Draw() {
   proto::RestoreTablesRequest& restore = *request.mutable_restore_tables_request();
   restore.set_snapshot("latest");
   proto::RestoredTable& table = *restore.add_tables();
-  table.set_name("steps");
-  table.set_new_name(restores_[random_.Below(restores_.size())]);
+  const Restore& drawn = restores_[random_.Below(restores_.size())];
+  table.set_name(drawn.table);
+  table.set_new_name(drawn.new_name);
   return request;
 }
 

@@ -13,14 +13,18 @@
 
 namespace covey::sim {
 
-// The program of an operator who asks for a snapshot from time to time, or restores the trained
-// table of the newest one under a name of its own.
+// The program of an operator who asks for a snapshot from time to time, or restores a trained table
+// of the newest one under a name of its own.
 //
 // Actor-confined. `violations` outlives it.
 class SnapshotOperator : public Script {
  public:
-  // `restores`: the new names of the table; empty = it is never restored.
-  SnapshotOperator(absl::Duration pause_max, std::vector<std::string> restores, Random random,
+  struct Restore {
+    std::string table;
+    std::string new_name;
+  };
+  // `restores`: empty = no table is ever restored.
+  SnapshotOperator(absl::Duration pause_max, std::vector<Restore> restores, Random random,
                    Violations& violations)
       : pause_max_(pause_max),
         restores_(std::move(restores)),
@@ -36,7 +40,7 @@ class SnapshotOperator : public Script {
   proto::Envelope Draw();
 
   const absl::Duration pause_max_;
-  const std::vector<std::string> restores_;
+  const std::vector<Restore> restores_;
   Random random_;
   Violations& violations_;
   absl::Time next_ = absl::InfinitePast();

@@ -71,6 +71,22 @@ proto::TableSpec SnapshotPlan::RareSpec() const {
   return spec;
 }
 
+proto::TableSpec SnapshotPlan::RowSpec() const {
+  proto::TableSpec spec;
+  spec.set_name("rows");
+  spec.set_data_type(proto::FLOAT32);
+  *spec.mutable_sparse() = life_cycle;
+  spec.mutable_sparse()->set_width(kRowColumns);
+  spec.mutable_learning_rate()->set_base(1);
+  spec.mutable_optimizer()->set_kind(adaptive ? proto::Optimizer::ADAGRAD : proto::Optimizer::SGD);
+  // Sparse tables have no rounds.
+  const Contract async = {.kind = Contract::Kind::kAsync};
+  const bool has_rounds = contract.kind == Contract::Kind::kLocal;
+  *spec.mutable_contract() = ContractToProto(has_rounds ? async : contract);
+  SetReplicas(replicas, spec);
+  return spec;
+}
+
 SnapshotPlan DrawSnapshotPlan(Random random) {
   SnapshotPlan plan;
   plan.groups = 1 + static_cast<uint32_t>(random.Below(kGroupsMax));
@@ -119,18 +135,41 @@ SnapshotPlan DrawSnapshotPlan(Random random) {
   return plan;
 }
 
+SnapshotPlan DrawSnapshotSparsePlan(Random random) {
+  SnapshotPlan plan = DrawSnapshotPlan(random);
+  plan.sparse = true;
+  // Another stream, so that the rest of the plan does not depend on it.
+  Random rows = random.Split(50);
+  if (rows.Chance(0.5)) return plan;
+  if (rows.Chance(0.6)) {
+    // There are some 300 rows, and an update holds up to 10 for each of its pushes.
+    plan.life_cycle.set_rows_max(60 + rows.Below(200));
+    plan.life_cycle.set_when_full(rows.Chance(0.8) ? proto::SparseRows::EVICT
+                                                   : proto::SparseRows::SKIP);
+    if (plan.life_cycle.when_full() == proto::SparseRows::EVICT) {
+      plan.life_cycle.set_evict_by(static_cast<proto::EvictBy>(rows.Below(3)));
+    }
+  }
+  if (plan.life_cycle.rows_max() == 0 || rows.Chance(0.4)) {
+    plan.life_cycle.set_admit_after(static_cast<uint32_t>(2 + rows.Below(3)));
+  }
+  if (rows.Chance(0.2)) plan.life_cycle.set_admit_probability(0.3 + 0.6 * rows.Uniform());
+  return plan;
+}
+
 std::string Describe(const SnapshotPlan& plan) {
-  return absl::StrCat("groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
-                      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
-                      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic,
-                      " examples=", plan.passes, "x", plan.examples,
-                      " every=", absl::FormatDuration(plan.snapshot_every),
-                      " durability=", plan.durability.Show(), " kept=", plan.snapshots_kept,
-                      " deadline=", absl::FormatDuration(plan.snapshot_deadline),
-                      " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults,
-                      "/", plan.store.restarts, " killed_at=", plan.killed_at,
-                      " survival=", plan.survival, plan.restores ? " restores" : "",
-                      " rare=", plan.rare_every, " format=", WireFormatName(plan.format));
+  return absl::StrCat(
+      "groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
+      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
+      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic, " examples=", plan.passes, "x",
+      plan.examples, " every=", absl::FormatDuration(plan.snapshot_every),
+      " durability=", plan.durability.Show(), " kept=", plan.snapshots_kept,
+      " deadline=", absl::FormatDuration(plan.snapshot_deadline),
+      " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults, "/",
+      plan.store.restarts, " killed_at=", plan.killed_at, " survival=", plan.survival,
+      plan.restores ? " restores" : "", " rare=", plan.rare_every,
+      " format=", WireFormatName(plan.format),
+      plan.sparse ? absl::StrCat(" rows={", plan.life_cycle.ShortDebugString(), "}") : "");
 }
 
 }  // namespace covey::sim

@@ -11,6 +11,7 @@
 #include "common/contract/contract.h"
 #include "common/tensor/wire_format.h"
 #include "proto/table.pb.h"
+#include "tests/sim/checkers/step_rows.h"
 #include "tests/sim/config/sim_config.h"
 
 namespace covey::sim {
@@ -18,7 +19,7 @@ namespace covey::sim {
 // Configuration of a run of the workload "snapshot". A value.
 struct SnapshotPlan {
   // Of each shard; every push owns one.
-  static constexpr uint64_t kElements = 2048;
+  static constexpr uint64_t kElements = kRowClasses * kRowColumns;
   // After so many, groups begin no further steps.
   static constexpr uint64_t kElementsOfFirstJob = 768;
   static constexpr uint64_t kElementsOfBothJobs = 1792;
@@ -57,6 +58,10 @@ struct SnapshotPlan {
   // Each so many steps, groups also push to a second table, which no other step changes; 0 = there
   // is none.
   uint64_t rare_every = 0;
+  // Groups also push each step to a third table, which is sparse (step_rows.h).
+  bool sparse = false;
+  // Which rows of that table are made, and which go.
+  proto::SparseRows life_cycle;
 
   // When the first job is killed, as a fraction of the fault phase; later if it has no snapshot.
   double killed_at = 0.5;
@@ -75,9 +80,16 @@ struct SnapshotPlan {
   proto::TableSpec Spec() const;
   // Of the second table: asynchronous, so that groups may leave steps out.
   proto::TableSpec RareSpec() const;
+  // Of the sparse table.
+  proto::TableSpec RowSpec() const;
+  WireFormat row_format() const {
+    return format == WireFormat::kInt8Block ? WireFormat::kFloat16 : format;
+  }
 };
 
 SnapshotPlan DrawSnapshotPlan(Random random);
+// The same with a sparse table, all of whose rows are made at once, and stay, in half of the draws.
+SnapshotPlan DrawSnapshotSparsePlan(Random random);
 // One line.
 std::string Describe(const SnapshotPlan& plan);
 

@@ -2,11 +2,13 @@
 #include "tests/sim/workloads/snapshot/snapshot_trainer.h"
 
 #include <algorithm>
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/engine/requests/key_batch.h"
 #include "common/cluster/view.h"
+#include "tests/sim/checkers/step_rows.h"
 #include "tests/sim/workloads/expected_errors.h"
 #include "tests/sim/workloads/workload_names.h"
 
@@ -17,13 +19,23 @@ namespace {
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 constexpr absl::Duration kFlushPatience = absl::Seconds(20);
 
+std::shared_ptr<const KeyBatch> BatchOfStep(const proto::Table& table, uint64_t element) {
+  std::vector<uint64_t> ends;
+  for (const proto::Shard& shard : table.shards()) {
+    ends.push_back(shard.first_element() + shard.element_count());
+  }
+  auto batch = std::make_shared<KeyBatch>();
+  batch->Assign(KeysOfStep(table, element), ends);
+  return batch;
+}
+
 }  // namespace
 
 SnapshotTrainer::SnapshotTrainer(const Options& options, Random random)
     : run_(options),
       random_(random),
-      table_(options.plan.Spec()),
-      rare_table_(options.plan.RareSpec()),
+      creations_{TableCreation(options.plan.Spec()), TableCreation(options.plan.RareSpec()),
+                 TableCreation(options.plan.RowSpec())},
       watch_(kSnapshot, options.violations),
       examples_(options.plan, options.violations),
       think_max_(options.think_max * (0.3 + random_.Uniform())) {}
@@ -32,14 +44,7 @@ void SnapshotTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& 
   watch_.Check(now);
   // A process that was started in the first job may register with the next one.
   if (job_ == 0) job_ = run_.progress.job;
-  const proto::Table* table = table_.Advance(now, client, outbox);
-  const proto::Table* rare = table;
-  if (table != nullptr && run_.plan.rare_every > 0) {
-    rare = rare_table_.Advance(now, client, outbox);
-  }
-  for (const absl::Status& refusal : {table_.refusal(), rare_table_.refusal()}) {
-    if (!refusal.ok()) run_.violations.Add(kSnapshot, refusal.ToString());
-  }
+  const bool has_tables = HasTables(now, client, outbox);
   const proto::Group* group = client.member().view()->GroupOf(client.member().node());
   has_group_ = group != nullptr;
   if (!has_group_) {
@@ -61,11 +66,34 @@ void SnapshotTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& 
   next_ = now + kLookAgain;
   const bool led = std::exchange(leads_, group->members(0) == client.member().node().value());
   if (!leads_) return Follow(*group, client);
-  if (table == nullptr || rare == nullptr) return;
-  ids_[static_cast<int>(Which::kEach)] = TableId(table->id());
-  ids_[static_cast<int>(Which::kRare)] = TableId(rare->id());
+  if (!has_tables) return;
   if (first_step_ == 0 || !led) Join(*group);
   Train(now, *group, client, outbox);
+}
+
+bool SnapshotTrainer::IsUsed(Which which) const {
+  return which == Which::kEach || (which == Which::kRare && run_.plan.rare_every > 0) ||
+         (which == Which::kRows && run_.plan.sparse);
+}
+
+// One after the other, so that the ids of tables do not depend on messages.
+bool SnapshotTrainer::HasTables(absl::Time now, client::ClientActor& client, Outbox& outbox) {
+  for (size_t i = 0; i < kTables; ++i) {
+    if (!IsUsed(static_cast<Which>(i))) continue;
+    const proto::Table* table = creations_[i].Advance(now, client, outbox);
+    if (!creations_[i].refusal().ok()) {
+      run_.violations.Add(kSnapshot, creations_[i].refusal().ToString());
+    }
+    if (table == nullptr) return false;
+    ids_[i] = TableId(table->id());
+  }
+  return true;
+}
+
+std::optional<SnapshotTrainer::Which> SnapshotTrainer::After(Which which) const {
+  if (which == Which::kEach && run_.plan.IsRare(step_)) return Which::kRare;
+  if (which != Which::kRows && run_.plan.sparse) return Which::kRows;
+  return std::nullopt;
 }
 
 void SnapshotTrainer::Follow(const proto::Group& group, client::ClientActor& client) {
@@ -130,27 +158,18 @@ void SnapshotTrainer::Train(absl::Time now, const proto::Group& group, client::C
 void SnapshotTrainer::Push(absl::Time now, Which which, const proto::Group& group, uint64_t element,
                            client::ClientActor& client, Outbox& outbox) {
   const GroupId id(group.id());
-  gradient_.assign(run_.plan.shards * SnapshotPlan::kElements, 0);
-  for (uint32_t i = 0; i < run_.plan.shards; ++i) {
-    gradient_[i * SnapshotPlan::kElements + element] = -1;
-  }
-  values_.assign(gradient_.size(), 0);
   const absl::Time deadline =
       now + absl::Milliseconds(200) + run_.plan.deadline_max * random_.Uniform();
   const uint64_t watched = watch_.Begin(deadline);
-  client::Operation push{.table = ids_[static_cast<int>(which)],
-                         .gradient = gradient_,
-                         .values = values_,
-                         .format = run_.plan.format,
-                         .group = client::GroupIdentity{id, group.generation(), covey::Step(step_)},
-                         .read = {.step = covey::Step(step_), .group = id},
-                         .deadline = deadline};
+  client::Operation push = MakePush(which, element, client);
+  push.group = client::GroupIdentity{id, group.generation(), covey::Step(step_)};
+  push.read = {.step = covey::Step(step_), .group = id};
+  push.deadline = deadline;
   push.done = [this, watched, which, group, element, &client](
                   absl::Time at, const client::OperationResult& result, Outbox& next) {
     watch_.End(watched);
-    if (result.status.ok() && which == Which::kEach && run_.plan.IsRare(step_)) {
-      return Push(at, Which::kRare, group, element, client, next);
-    }
+    const std::optional<Which> further = After(which);
+    if (result.status.ok() && further) return Push(at, *further, group, element, client, next);
     Pushed(at, GroupId(group.id()), result.status, client);
   };
   under_way_ = true;
@@ -159,6 +178,31 @@ void SnapshotTrainer::Push(absl::Time now, Which which, const proto::Group& grou
   watch_.End(watched);
   run_.violations.Add(kSnapshot, absl::StrCat("refused at once: ", status.ToString()));
   done_ = true;
+}
+
+client::Operation SnapshotTrainer::MakePush(Which which, uint64_t element,
+                                            client::ClientActor& client) {
+  const TableId table = ids_[static_cast<size_t>(which)];
+  if (which == Which::kRows) {
+    const std::shared_ptr<const KeyBatch> batch =
+        BatchOfStep(*client.member().view()->FindTable(table), element);
+    gradient_.assign(batch->distinct() * kRowColumns, 0);
+    for (size_t row = 0; row < batch->distinct(); ++row) {
+      gradient_[row * kRowColumns + ColumnOf(element)] = -1;
+    }
+    values_.assign(gradient_.size(), 0);
+    return {.table = table,
+            .keyed = client::KeyedOperation{.batch = batch, .pushes = true, .pulls = true},
+            .gradient = gradient_,
+            .values = values_,
+            .format = run_.plan.row_format()};
+  }
+  gradient_.assign(run_.plan.shards * SnapshotPlan::kElements, 0);
+  for (uint32_t i = 0; i < run_.plan.shards; ++i) {
+    gradient_[i * SnapshotPlan::kElements + element] = -1;
+  }
+  values_.assign(gradient_.size(), 0);
+  return {.table = table, .gradient = gradient_, .values = values_, .format = run_.plan.format};
 }
 
 void SnapshotTrainer::Pushed(absl::Time now, GroupId group, const absl::Status& status,

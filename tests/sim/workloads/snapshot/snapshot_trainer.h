@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,11 +53,19 @@ class SnapshotTrainer : public Script {
   void Follow(const proto::Group& group, client::ClientActor& client);
   void Train(absl::Time now, const proto::Group& group, client::ClientActor& client,
              Outbox& outbox);
-  // Which of the tables a step is pushed to.
-  enum class Which { kEach, kRare };
-  // Pushes the step to the table; after the first table to the second one, if the step is rare.
+  // The tables that steps are pushed to, in this order.
+  enum class Which { kEach, kRare, kRows };
+  static constexpr size_t kTables = 3;
+  // Whether all tables that are used are in this node's view; else creates them.
+  bool HasTables(absl::Time now, client::ClientActor& client, Outbox& outbox);
+  bool IsUsed(Which which) const;
+  // The table that the step is pushed to after this one; nothing when it was the last.
+  std::optional<Which> After(Which which) const;
+  // Pushes the step to the table, then to those after it.
   void Push(absl::Time now, Which which, const proto::Group& group, uint64_t element,
             client::ClientActor& client, Outbox& outbox);
+  // What is pushed; sets gradient_, and makes room in values_.
+  client::Operation MakePush(Which which, uint64_t element, client::ClientActor& client);
   void Pushed(absl::Time now, GroupId group, const absl::Status& status,
               client::ClientActor& client);
   // Waits until all pushes are durable, then ends.
@@ -63,9 +74,9 @@ class SnapshotTrainer : public Script {
   const Options run_;
   int job_ = 0;  // with which it is registered; 0 = with none yet
   Random random_;
-  TableCreation table_;
-  TableCreation rare_table_;
-  TableId ids_[2] = {};  // of the tables, by Which
+  // By Which.
+  std::array<TableCreation, kTables> creations_;
+  std::array<TableId, kTables> ids_ = {};
   DeadlineWatch watch_;
   HeldExamples examples_;
   const absl::Duration think_max_;

@@ -13,8 +13,11 @@
 #include "common/snapshot/manifest.h"
 #include "common/snapshot/shard_entries.h"
 #include "common/snapshot/snapshot_reader.h"
+#include "server/sparse/sparse_shard.h"
 #include "tests/sim/checkers/one_history.h"
+#include "tests/sim/checkers/rows_at_cut.h"
 #include "tests/sim/checkers/snapshot_cut.h"
+#include "tests/sim/checkers/step_rows.h"
 #include "tests/sim/checkers/stored_shard.h"
 #include "tests/sim/workloads/snapshot/example_truth.h"
 #include "tests/sim/workloads/snapshot/snapshot_operator.h"
@@ -35,9 +38,11 @@ constexpr absl::Duration kRepair = absl::Seconds(1000);
 
 class SnapshotWorkload : public Workload {
  public:
-  SnapshotWorkload(Random random, Violations& violations);
+  SnapshotWorkload(const SnapshotPlan& plan, Random random, Violations& violations);
 
-  std::string name() const override { return std::string(kSnapshot); }
+  std::string name() const override {
+    return std::string(plan_.sparse ? kSnapshotSparse : kSnapshot);
+  }
   uint32_t groups() const override { return plan_.groups; }
   bool is_elastic() const override { return plan_.elastic; }
   void Adapt(SimConfig& config) const override;
@@ -55,6 +60,8 @@ class SnapshotWorkload : public Workload {
   void CheckRestored();
   bool HoldsStored(const ReplicaSnapshot& replica, const proto::Shard& shard,
                    const StoredShard& stored, const proto::SnapshotShard& entry) const;
+  // The rows of the servers hold the pushes that they should.
+  void CheckRows();
   size_t workers_running() const;
 
   Violations& violations_;
@@ -65,18 +72,20 @@ class SnapshotWorkload : public Workload {
   ExampleTruth examples_;
   OneHistory one_history_;
   std::optional<SnapshotCut> cut_;
+  RowsAtCut rows_at_cut_;
   uint64_t snapshots_ = 0;
   uint64_t logs_ = 0;  // of shards, that snapshots refer to
   uint64_t restored_ = 0;
   std::string continued_;
 };
 
-SnapshotWorkload::SnapshotWorkload(Random random, Violations& violations)
+SnapshotWorkload::SnapshotWorkload(const SnapshotPlan& plan, Random random, Violations& violations)
     : violations_(violations),
       random_(random.Split(1)),
-      plan_(DrawSnapshotPlan(random)),
+      plan_(plan),
       examples_(violations, plan_.examples, plan_.passes, [this] { return cluster_->published(); }),
-      one_history_(violations) {}
+      one_history_(violations),
+      rows_at_cut_({.averages = plan_.averages(), .adaptive = plan_.adaptive}, violations) {}
 
 void SnapshotWorkload::Adapt(SimConfig& config) const {
   config.scheduler.store = "store";
@@ -111,6 +120,7 @@ void SnapshotWorkload::SetUp(SimCluster& cluster) {
   progress_.cut = &*cut_;
   cluster.AddObserver(*cut_);
   cluster.AddObserver(one_history_);
+  cluster.AddObserver(rows_at_cut_);
   cluster.AddObserver(examples_);
   cluster.store().OnDone(
       [this](absl::Time, const Message& request) { OnStored(request.envelope.store_request()); });
@@ -129,10 +139,12 @@ void SnapshotWorkload::SetUp(SimCluster& cluster) {
     if (i >= plan_.groups) cluster.Exclude(name);
   }
   cluster.AddClient("operator", proto::CLIENT, [this](Random random) {
-    std::vector<std::string> restores;
+    std::vector<SnapshotOperator::Restore> restores;
     if (plan_.restores) {
       for (int copy = 1; copy < 3; ++copy) {
-        restores.push_back(absl::StrCat("copy-", progress_.job, "-", copy));
+        const std::string name = absl::StrCat("copy-", progress_.job, "-", copy);
+        restores.push_back({plan_.Spec().name(), name});
+        if (plan_.sparse) restores.push_back({plan_.RowSpec().name(), absl::StrCat(name, "-rows")});
       }
     }
     return std::make_unique<SnapshotOperator>(plan_.request_pause, std::move(restores), random,
@@ -147,6 +159,7 @@ void SnapshotWorkload::OnStored(const proto::StoreRequest& request) {
   if (!request.has_publish()) return;
   ++snapshots_;
   cut_->Published(cluster_->store().folder(), folder);
+  rows_at_cut_.Published(cluster_->store().folder(), folder);
   const auto snapshot = SnapshotReader::Open(cluster_->store().folder(), folder);
   if (!snapshot.ok()) return;
   examples_.Published(snapshot->manifest());
@@ -182,6 +195,7 @@ void SnapshotWorkload::StartOver() {
     if (summary.complete.ok()) continued_ = summary.folder;
   }
   cut_->StartOver(store, continued_);
+  rows_at_cut_.StartOver(store, continued_);
   const auto snapshot = SnapshotReader::Open(store, continued_);
   if (!snapshot.ok()) return;
   one_history_.StartOver(snapshot->manifest());
@@ -241,9 +255,12 @@ bool SnapshotWorkload::HoldsStored(const ReplicaSnapshot& replica, const proto::
     if (NodeId(member.node()) != replica.node) continue;
     const server::ShardContent& content =
         *cluster_->FindReplica(replica.server, member.loop(), replica.shard)->content();
-    bool is_equal = content.version().value() == entry.version() &&
-                    content.samples() == entry.samples() &&
-                    content.slots() == stored.slots.size() &&
+    const bool is_as_old =
+        content.version().value() == entry.version() && content.samples() == entry.samples();
+    if (const server::SparseShard* const rows = content.sparse()) {
+      return is_as_old && rows->Digest() == stored.rows_digest;
+    }
+    bool is_equal = is_as_old && content.slots() == stored.slots.size() &&
                     std::ranges::equal(content.Values().As<float>(), stored.values);
     for (size_t slot = 0; is_equal && slot < stored.slots.size(); ++slot) {
       is_equal = std::ranges::equal(content.Slot(slot).As<float>(), stored.slots[slot]);
@@ -253,8 +270,32 @@ bool SnapshotWorkload::HoldsStored(const ReplicaSnapshot& replica, const proto::
   return true;
 }
 
+void SnapshotWorkload::CheckRows() {
+  const proto::ClusterView* view = cluster_->published();
+  if (view == nullptr) return;
+  for (const proto::Table& table : view->tables()) {
+    if (table.spec().name() != plan_.RowSpec().name()) continue;
+    for (const proto::Shard& shard : table.shards()) {
+      const ShardId id{TableId(table.id()), ShardIndex(shard.index())};
+      const proto::Replica& head = shard.chain(0);
+      for (const ReplicaSnapshot& at : cluster_->Replicas()) {
+        if (at.shard != id || at.node != NodeId(head.node()) || !at.has_content) continue;
+        const server::ShardContent& content =
+            *cluster_->FindReplica(at.server, head.loop(), id)->content();
+        RowsAtCut::Rows rows;
+        content.sparse()->ForEachRow([&](const server::SparseRow& row) {
+          rows[row.key].assign(row.values, row.values + kRowColumns);
+        });
+        rows_at_cut_.Check(at.server, table, {id, at.generation}, content.version().value(), {},
+                           rows);
+      }
+    }
+  }
+}
+
 void SnapshotWorkload::Check() {
   CheckRestored();
+  if (plan_.sparse) CheckRows();
   if (continued_.empty() && !cut_->history_was_lost())
     violations_.Add(kSnapshot, "there was no snapshot to continue");
 }
@@ -263,13 +304,17 @@ std::string SnapshotWorkload::Report() const {
   return absl::StrCat(Describe(plan_), " steps=", progress_.steps, " snapshots=", snapshots_,
                       " logs=", logs_, " restored=", restored_, " continued=", continued_,
                       " data_before=", examples_.finished_before(),
-                      " finished=", progress_.finished.size());
+                      " finished=", progress_.finished.size(), " rows=", rows_at_cut_.checked());
 }
 
 }  // namespace
 
 std::unique_ptr<Workload> MakeSnapshotWorkload(Random random, Violations& violations) {
-  return std::make_unique<SnapshotWorkload>(random, violations);
+  return std::make_unique<SnapshotWorkload>(DrawSnapshotPlan(random), random, violations);
+}
+
+std::unique_ptr<Workload> MakeSnapshotSparseWorkload(Random random, Violations& violations) {
+  return std::make_unique<SnapshotWorkload>(DrawSnapshotSparsePlan(random), random, violations);
 }
 
 }  // namespace covey::sim

@@ -14,4 +14,7 @@ namespace covey::sim {
 // newest snapshot; it finishes the examples. `violations` outlives the workload.
 std::unique_ptr<Workload> MakeSnapshotWorkload(Random random, Violations& violations);
 
+// The same, and groups also push each step to a sparse table.
+std::unique_ptr<Workload> MakeSnapshotSparseWorkload(Random random, Violations& violations);
+
 }  // namespace covey::sim

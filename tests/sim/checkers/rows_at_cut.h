@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/cluster/ids.h"
+#include "common/store/folder.h"
+#include "proto/snapshot.pb.h"
+#include "tests/sim/checkers/shard_reply.h"
+#include "tests/sim/checkers/violations.h"
+#include "tests/sim/process/observer.h"
+
+namespace covey::sim {
+
+// Groups push steps to a sparse table as in step_rows.h. Its rows may be made late, and be evicted
+// and made again.
+//
+// Invariants, of each row in a complete snapshot, and of each row of a server at the end:
+//  - it holds nothing but pushes with its key, each once, and none beyond the cut;
+//  - of pushes of which a server has said at which version they were applied it holds all from some
+//    version on up to that of the shard, and none of an earlier or a later version;
+//  - where only the number of updates decides on admission, it lacks the first of them only; where
+//    every row is made at once, and stays, it lacks none.
+// A job that continues a snapshot goes on with what it held; of a shard that has lost its content
+// meanwhile, only pushes since then have versions.
+//
+// Actor-confined.
+class RowsAtCut : public Observer {
+ public:
+  // As SnapshotCut::Options.
+  struct Options {
+    bool averages = false;
+    bool adaptive = false;
+  };
+  RowsAtCut(const Options& options, Violations& violations)
+      : options_(options), violations_(violations) {}
+
+  void OnSend(absl::Time now, const Message& message) override;
+
+  // The manifest of this snapshot has been published.
+  void Published(Folder& store, const std::string& folder);
+  // The next job continues the snapshot.
+  void StartOver(Folder& store, const std::string& folder);
+
+  using Rows = std::map<uint64_t, std::vector<float>>;
+  // What a shard of the table held at a version. `where` and `cut` as of the snapshot; `cut` is
+  // empty of a server.
+  void Check(const std::string& where, const proto::Table& table, const ShardHistory& history,
+             uint64_t version, const std::map<GroupId, Step>& cut, const Rows& rows);
+  // Rows that were checked so far.
+  uint64_t checked() const { return checked_; }
+
+ private:
+  using GroupStep = std::pair<GroupId, Step>;
+  // A push with the key of a row.
+  struct Pushed {
+    GroupStep step;
+    size_t column;
+    uint64_t version;  // at which it was applied; 0 = unknown
+  };
+
+  // Of each key of the shard.
+  std::map<uint64_t, std::vector<Pushed>> PushesByKey(const proto::Shard& shard,
+                                                      const ShardHistory& history) const;
+  // Why the row is wrong; empty when it is right.
+  std::string WhyWrong(const proto::SparseRows& life_cycle, uint64_t version,
+                       const std::map<GroupId, Step>& cut, const std::vector<Pushed>& pushes,
+                       const std::vector<float>& row) const;
+
+  const Options options_;
+  Violations& violations_;
+  std::map<GroupStep, uint64_t> elements_;
+  std::map<ShardHistory, std::map<GroupStep, uint64_t>> versions_;
+  // What the shards of the present job began with; of their first histories.
+  std::map<ShardId, std::map<GroupStep, uint64_t>> begun_with_;
+  std::map<ShardId, uint64_t> first_generation_;
+  uint64_t checked_ = 0;
+};
+
+}  // namespace covey::sim
