@@ -285,6 +285,25 @@ TEST(EvictionTest, AgesAreRightAcrossTheEndOfTheStamps) {
       [&](const SparseRow& row) { EXPECT_GE(row.key, 100 - shard->rows()) << "the oldest went"; });
 }
 
+// Ages are differences of 32 bits; one of more than 31 bits is no negative one.
+TEST(EvictionTest, RowsThatBillionsOfUpdatesDidNotHoldAreTheOldest) {
+  SparseShardConfig config = Config(100);
+  config.evicts = true;
+  const auto shard = Open(config);
+  const auto add_at = [&](uint64_t version, uint64_t first) {
+    shard->RestoreCounts(version, 1);
+    Add(*shard, Range(first, 30));
+  };
+  add_at(10, 0);
+  add_at(uint64_t{1} << 30, 100);
+  add_at((uint64_t{1} << 31) + 100, 200);
+  add_at(uint64_t{3} << 30, 300);
+  EXPECT_EQ(shard->totals().evicted, 20);
+  EXPECT_EQ(RowsAmong(*shard, Range(0, 30)), 10);
+  EXPECT_EQ(RowsAmong(*shard, Range(100, 30)), 30);
+  EXPECT_EQ(RowsAmong(*shard, Range(200, 30)), 30);
+}
+
 // Of a shard with several parts, so that evictions concern ranges.
 TEST(EvictionTest, PartsCoverTheShardAndAreAboutEqual) {
   SparseShardConfig config = Config();

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/buffer_pool.h"
@@ -158,6 +160,74 @@ TEST(SparseShardTest, APathOfARowDependsOnItsOwnGradientsOnly) {
                                      [&](const auto& shard) { return shard->Holds(key); });
       ASSERT_EQ(ReadRows(**part, {key}), ReadRows(*whole, {key})) << key;
     }
+  }
+}
+
+// However many other rows and updates there are.
+TEST(SparseShardTest, APathOfARowDoesNotDependOnOtherRows) {
+  constexpr uint64_t kKey = 77;
+  for (const OptimizerKind kind :
+       {OptimizerKind::kSgd, OptimizerKind::kAdagrad, OptimizerKind::kRowwiseAdagrad,
+        OptimizerKind::kAdam, OptimizerKind::kFtrl}) {
+    SparseShardConfig config = Config(5, kind);
+    config.learning_rate = {.base_rate = 0.1};
+    if (kind == OptimizerKind::kFtrl) config.initializer = {};
+    Floats alone;
+    for (const size_t others : {size_t{0}, size_t{10}, size_t{100'000}}) {
+      const auto shard = Open(config);
+      Random of_row(3);
+      Random of_others(others);
+      for (int update = 0; update < 8; ++update) {
+        Keys keys = Draw(of_others, others, [](Random& r) { return r.Next(); });
+        Floats gradient = RandomFloats(of_others, keys.size() * 5);
+        // Updates without the row come between.
+        if (others > 0) {
+          ASSERT_TRUE(shard->Apply(keys, gradient, 10).ok());
+        }
+        const Floats of_key = RandomFloats(of_row, 5);
+        const auto at = std::lower_bound(keys.begin(), keys.end(), kKey) - keys.begin();
+        keys.insert(keys.begin() + at, kKey);
+        gradient.insert(gradient.begin() + at * 5, of_key.begin(), of_key.end());
+        ASSERT_TRUE(shard->Apply(keys, gradient, 10).ok());
+      }
+      const Floats row = ReadRows(*shard, {kKey});
+      if (others == 0) alone = row;
+      EXPECT_EQ(row, alone) << static_cast<int>(kind) << " among " << others;
+    }
+  }
+}
+
+// The pages of two shards have the same rows in the same places, so their cuts have the same bytes.
+TEST(SparseShardTest, TheOrderInWhichRowsCameLeavesNoTrace) {
+  const auto shard = Open(Config(3));
+  Random random(8);
+  for (int update = 0; update < 20; ++update) {
+    const Keys keys = Draw(random, 1'000, [](Random& r) { return r.Next(); });
+    ASSERT_TRUE(shard->Apply(keys, RandomFloats(random, keys.size() * 3), 1).ok());
+  }
+  std::vector<RowPiece> pieces;
+  const auto cut = shard->Cut();
+  for (RowPiece piece = cut->Next(1); piece.rows > 0; piece = cut->Next(1)) {
+    pieces.push_back(piece);
+  }
+  ASSERT_EQ(pieces.size(), shard->rows());
+  const auto bytes_of = [](SparseShard& of) {
+    const Buffer frame = of.Cut()->Next(64 << 20).frame;
+    return std::string(reinterpret_cast<const char*>(frame.data()), frame.size());
+  };
+  for (int order = 0; order < 3; ++order) {
+    for (size_t i = pieces.size(); i > 1; --i) std::swap(pieces[i - 1], pieces[random.Below(i)]);
+    const auto copy = Open(Config(3));
+    copy->RestoreCounts(shard->version(), shard->samples());
+    for (const RowPiece& piece : pieces) ASSERT_EQ(copy->RestoreRows(piece).value(), 1);
+    // Rows that go and come back leave none either.
+    for (size_t i = 0; i < pieces.size(); i += 3) {
+      uint64_t key = 0;
+      std::memcpy(&key, pieces[i].frame.data(), sizeof(key));
+      ASSERT_TRUE(copy->Erase(key));
+    }
+    for (size_t i = 0; i < pieces.size(); i += 3) ASSERT_TRUE(copy->RestoreRows(pieces[i]).ok());
+    EXPECT_TRUE(bytes_of(*copy) == bytes_of(*shard)) << order;
   }
 }
 
