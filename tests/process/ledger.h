@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "proto/table.pb.h"
 
 namespace covey {
@@ -24,6 +24,13 @@ inline constexpr size_t kLedgerTableElements = kLedgerShards * kLedgerSlots * kL
 // "async" or "buffered:2", with `replicas` per shard (1 = not replicated). INVALID_ARGUMENT: no
 // such contract.
 absl::StatusOr<proto::TableSpec> LedgerTable(const std::string& contract, uint32_t replicas);
+// The same as a sparse table: a slot is a column, and its push number n adds 1 there in the rows of
+// LedgerKeys(n).
+absl::StatusOr<proto::TableSpec> LedgerRows(const std::string& contract, uint32_t replicas);
+// Some keys come in every eighth push, some seldom, and each 64 pushes there is a new one.
+constexpr std::array<uint64_t, 4> LedgerKeys(uint64_t number) {
+  return {number % 8, 8 + number % 64, 72 + number % 512, 1024 + number / 64};
+}
 // The elements of each producer's gradients such that a push adds 1: minus the pushes of one
 // update.
 float LedgerGradient(const proto::TableSpec& table);

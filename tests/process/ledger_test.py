@@ -1,9 +1,11 @@
-# SPDX-License-Identifier: Apache-2.0
+#SPDX - License - Identifier : Apache - 2.0
 """No acknowledged push is lost and none is applied twice, whichever processes are killed.
 
 Servers (heads and tails of chains), the scheduler, producers and members of a group get SIGKILL at
-random moments, while clients and a group keep a ledger (ledger.h). A server is killed only when
-every chain is whole again: r = 2 promises to survive r - 1 deaths at a time.
+random moments, while clients and a group keep a ledger (ledger.h), in elements of dense tables and
+in rows of sparse ones, which grow. A server is killed only when every chain is whole again: r = 2
+promises to survive r - 1 deaths at a time. After some kills a server is drained, so that its shards
+move, and comes back.
 
 The long version, which prints its account:
   bazel build --config=opt //tests/process:ledger_test
@@ -13,6 +15,7 @@ The long version, which prints its account:
 import argparse
 import os
 import random
+import signal
 import sys
 import time
 
@@ -21,10 +24,13 @@ from tests.process import chains, cluster, ledger, program
 
 _SERVERS = 3
 _WORKERS = 3
-# Relative frequency of kills per role.
+#Relative frequency of kills per role.
 _WEIGHTS = {"head": 4, "tail": 4, "scheduler": 2, "producer": 3, "worker": 2}
-# Pause between two kills, in addition to the wait for whole chains.
+#Pause between two kills, in addition to the wait for whole chains.
 _PAUSE_SECONDS = 0.6
+#Kills between two drains.
+_KILLS_PER_DRAIN = 8
+_DRAIN_SECONDS = 120
 
 _kills, _seed = 16, 1
 
@@ -38,8 +44,8 @@ class LedgerTest(cluster.ProcessTest):
             self, servers=_SERVERS, workers=_WORKERS, loops=2,
             scheduler_options=["--log-file", log, "--placement-wait", "1s"])
         self.producers = [
-            ledger.Producer(self, self.running, contract, slot)
-            for contract in ("async", "buffered:2") for slot in range(2)]
+            ledger.Producer(self, self.running, contract, slot, rows=rows)
+            for contract in ("async", "buffered:2") for rows in (False, True) for slot in range(2)]
         self.workers = [self._start_worker() for _ in range(_WORKERS)]
         self.fallen_workers = []
         for producer in self.producers:
@@ -52,19 +58,24 @@ class LedgerTest(cluster.ProcessTest):
 
     def test_kills(self):
         deaths = dict.fromkeys(_WEIGHTS, 0)
+        drains = 0
         started = time.monotonic()
         while sum(deaths.values()) < _kills:
             role = self.random.choices(list(_WEIGHTS), _WEIGHTS.values())[0]
             print(f"{time.monotonic() - started:.1f} s: kill of a {role}", flush=True)
             getattr(self, f"_kill_{role}")()
             deaths[role] += 1
-            # Time passes in small pieces, so that a failed process is noticed.
+#Time passes in small pieces, so that a failed process is noticed.
             self._look(self.random.random() * 2 * _PAUSE_SECONDS)
+            if sum(deaths.values()) % _KILLS_PER_DRAIN == 0:
+                print(f"{time.monotonic() - started:.1f} s: drain of a server", flush=True)
+                self._drain_server()
+                drains += 1
         self._progress("after the last kill")
         ledger.stop(self, self.running, self.producers)
         account = ledger.audit(self, self.running, self.producers)
         steps = self._steps()
-        print(f"seed {_seed}: {sum(deaths.values())} kills {deaths} in "
+        print(f"seed {_seed}: {sum(deaths.values())} kills {deaths}, {drains} drains in "
               f"{time.monotonic() - started:.0f} s; {account}; {steps} steps of the group",
               flush=True)
         self.assertEqual([], account.deviations)
@@ -105,6 +116,14 @@ class LedgerTest(cluster.ProcessTest):
         self.running.servers[rank].kill()
         self.running.start_server(rank)
 
+    def _drain_server(self):
+        chains.await_whole(self.running)
+        rank = self.random.randrange(_SERVERS)
+        self.running.servers[rank].signal(signal.SIGTERM)
+        self.assertEqual(0, self.running.servers[rank].exit_code(_DRAIN_SECONDS),
+                         self.running.servers[rank])
+        self.running.start_server(rank)
+
     def _kill_scheduler(self):
         self.running.scheduler.kill()
         self._look(self.random.random())
@@ -116,7 +135,7 @@ class LedgerTest(cluster.ProcessTest):
         producer.start()
 
     def _kill_worker(self):
-        # Never kills two members at a time: the group needs a survivor that remembers the step.
+#Never kills two members at a time : the group needs a survivor that remembers the step.
         self.running.await_status(
             lambda status: len(cluster.nodes(status, "WORKER")) == _WORKERS
             and all(len(group["members"]) == _WORKERS for group in status["view"]["groups"]
