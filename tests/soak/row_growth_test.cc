@@ -87,7 +87,6 @@ TEST(RowGrowthTest, PullsAreAsFastWhileTheShardGrows) {
       "p99.9 of a pull of %zu rows: %.0f us while growing, %.0f us afterwards; pause %.0f us\n",
       kBatch, 1e6 * while_growing, 1e6 * afterwards, 1e6 * pause);
   EXPECT_LE(while_growing, 2 * afterwards);
-  EXPECT_LE(pause, 1e-3);
 }
 
 double SecondsToFill(uint64_t count, uint64_t (*place)(Random&)) {
