@@ -11,6 +11,8 @@ struct Counters {
   uint64_t refusals = 0;          // replies with RESOURCE_EXHAUSTED
   uint64_t damaged = 0;           // frames that differed from their checksum, here or at a server
   uint64_t outdated_answers = 0;  // replies older, by version or generation, than the newest seen
+  uint64_t key_bytes = 0;         // of keys of sparse tables, or of names in their place, sent
+  uint64_t unknown_lists = 0;     // requests that named keys which their server did not keep
   uint64_t lost_pushes = 0;       // pushes that a server had received and that never became durable
   // Of the requests and replies of operations, without the headers of the network. About 30 bytes
   // of each request are left out, which say who sends it.

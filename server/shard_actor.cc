@@ -31,6 +31,7 @@ ShardActor::ShardActor(const Options& options)
       spares_(options.spare_bytes_max),
       memory_(MakeMemory(options_, spares_)),
       budget_(options.queued_bytes_max),
+      key_lists_(options.queued_bytes_max / kKeyListShareOfQueue),
       snapshot_writer_([this](ShardId id, Version cut) {
         const Replica* const replica = FindReplica(id);
         return replica != nullptr && replica->content() != nullptr &&
@@ -44,7 +45,12 @@ void ShardActor::Receive(absl::Time now, const Message& message, Outbox& outbox)
   FinishCall(now, outbox);
 }
 
+void ShardActor::ReportKeyListBytes() {
+  budget_.Change(std::exchange(reported_key_list_bytes_, key_lists_.bytes()), key_lists_.bytes());
+}
+
 void ShardActor::FinishCall(absl::Time now, Outbox& outbox) {
+  ReportKeyListBytes();
   if (agenda_.has_for_snapshots()) ServeSnapshots(now, outbox);
   agenda_.SendReports({self_.node, 0}, outbox);
   if (recorder_) recorder_->Send(now, outbox);
@@ -164,6 +170,7 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
                                    .spares = spares_,
                                    .counters = counters_,
                                    .budget = budget_,
+                                   .key_lists = key_lists_,
                                    .observer = recorder_ ? &*recorder_ : nullptr,
                                    .held = &snapshot_writer_});
       }
@@ -172,6 +179,10 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
   }
   for (auto& [id, host] : before) agenda_.KeepReports(host->Close(now, *view_, outbox));
   neighbors_.Follow(*view_, self_, shards, outbox);
+  key_lists_.ForgetClients([this](NodeId id) {
+    const proto::Node* const node = view_->FindNode(id);
+    return node == nullptr || node->state() != proto::Node::ALIVE;
+  });
 }
 
 void ShardActor::CloseRecords(const ClusterView& next) {
@@ -282,6 +293,7 @@ void ShardActor::ReportLoad(absl::Time now, Outbox& outbox) {
   load.Add(LoadOf(counters_));
   for (const auto& [id, host] : hosts_) load.Add(host->Load());
   proto::ServerLoad sum = load.Take();
+  sum.set_queued_bytes(sum.queued_bytes() + key_lists_.bytes());
   if (options_.malformed_at_transport != nullptr) {
     sum.set_malformed(sum.malformed() + options_.malformed_at_transport());
   }

@@ -16,6 +16,7 @@
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
 #include "server/host_agenda.h"
+#include "server/key_lists/key_lists.h"
 #include "server/neighbor_routes.h"
 #include "server/queue_budget.h"
 #include "server/recording/recorder.h"
@@ -60,7 +61,8 @@ class ShardActor : public Actor {
     // Messages that the loop's transport has refused; added to the reported load. Null = none.
     std::function<uint64_t()> malformed_at_transport;
     // Bytes that may wait in this loop: gradients until their update, records until their
-    // acknowledgement, old values until they are read. Beyond it pushes and pulls are refused.
+    // acknowledgement, old values until they are read, and lists of keys for later requests. Beyond
+    // it pushes and pulls are refused.
     size_t queued_bytes_max = kQueuedBytesDefault;
     // Whether the process has a store of snapshots.
     bool has_store = true;
@@ -107,6 +109,8 @@ class ShardActor : public Actor {
   // The cuts and loads.
   void ServeSnapshots(absl::Time now, Outbox& outbox);
   void OnStoreReply(absl::Time now, const Message& message, Outbox& outbox);
+  // The lists of keys count in the budget.
+  void ReportKeyListBytes();
   // Before the hosts follow the view: the recorder is told of shards that get another head.
   void CloseRecords(const ClusterView& next);
 
@@ -121,6 +125,8 @@ class ShardActor : public Actor {
   const std::unique_ptr<TableMemory> memory_;
   ShardCounters counters_;
   QueueBudget budget_;
+  KeyLists key_lists_;
+  size_t reported_key_list_bytes_ = 0;  // to the budget
   std::optional<Recorder> recorder_;
   absl::btree_map<ShardId, std::unique_ptr<ShardHost>> hosts_;
   NeighborRoutes neighbors_;

@@ -177,7 +177,9 @@ ShardHost::Settled ShardHost::Open(absl::Time now, Outbox& outbox) {
     return Settle(now, outbox);
   }
   auto shard = Shard::Open(id_, view_, replica_,
-                           {.spares = environment_.spares, .counters = environment_.counters});
+                           {.spares = environment_.spares,
+                            .counters = environment_.counters,
+                            .key_lists = environment_.key_lists});
   if (shard.ok()) {
     shard_ = *std::move(shard);
     ApplyLease(now, outbox);

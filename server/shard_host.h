@@ -14,6 +14,7 @@
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "proto/scheduler.pb.h"
+#include "server/key_lists/key_lists.h"
 #include "server/queue_budget.h"
 #include "server/replication/held_records.h"
 #include "server/replication/load_source.h"
@@ -52,6 +53,7 @@ class ShardHost {
     BufferPool& spares;
     ShardCounters& counters;
     QueueBudget& budget;
+    KeyLists& key_lists;
     RecordObserver* observer = nullptr;  // null = none
     HeldRecords* held = nullptr;         // the same
   };

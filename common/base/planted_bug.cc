@@ -27,6 +27,7 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kCutWithoutCopies,      PlantedBug::kSumRowsTwice,
     PlantedBug::kNewMemberAhead,        PlantedBug::kMeanNotGiven,
     PlantedBug::kEvictionDiffers,       PlantedBug::kAdmissionForgets,
+    PlantedBug::kListOfOlderLayout,
 };
 
 }  // namespace
@@ -109,6 +110,8 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "eviction-differs";
     case PlantedBug::kAdmissionForgets:
       return "admission-forgets";
+    case PlantedBug::kListOfOlderLayout:
+      return "list-of-older-layout";
     case PlantedBug::kMeanNotGiven:
       return "mean-not-given";
   }

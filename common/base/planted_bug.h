@@ -49,6 +49,7 @@ enum class PlantedBug {
   kNewMemberAhead,              // a new member begins in a pass to which its group has not gone yet
   kEvictionDiffers,             // a replica evicts other rows than the head
   kAdmissionForgets,            // keys that wait for admission do not travel with their shard
+  kListOfOlderLayout,           // a list of keys is given rows as they lay before others went
   kMeanNotGiven,                // after a loss, members that lack a step's mean are not given it
 };
 

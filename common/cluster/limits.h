@@ -59,6 +59,13 @@ inline constexpr size_t kEvictionsPerRecordMax = 64;
 // Keys of one push or pull of a shard: encoded in any way, they fit into a frame.
 inline constexpr size_t kKeysPerRequestMax = 1 << 20;
 static_assert(kKeysPerRequestMax * 10 <= kFrameBytesMax);
+// Bytes that a data loop takes to keep lists of keys for one client: those of some 30 batches of
+// 10,000 keys. A longer list is not kept.
+inline constexpr size_t kKeyListBytesPerClientMax = 8 << 20;
+// Of the bytes that may wait in a data loop, the part that lists of keys may take: one in so many.
+inline constexpr size_t kKeyListShareOfQueue = 4;
+// Lists of one shard that a client remembers to be kept there.
+inline constexpr size_t kKeyListsPerShardMax = 1024;
 
 // One piece of a scan of a shard's rows: bytes of keys and values, where one row does not take
 // more, and index entries that are looked at. Either takes about a millisecond.

@@ -2,6 +2,7 @@
 #include "common/table/key_list.h"
 
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "common/cluster/limits.h"
@@ -45,6 +46,60 @@ TEST(KeyListTest, CountsAndSizesThatCannotBeAreNoKeyFrames) {
   EXPECT_FALSE(IsKeyFrame(encoded.list, Buffer::Allocate(2 * kKeysPerRequestMax)));
   encoded.list.set_count(3);
   encoded.list.set_encoding(static_cast<proto::KeyList::Encoding>(7));
+  EXPECT_FALSE(IsKeyFrame(encoded.list, encoded.frame));
+}
+
+KeyListName NameOfKeys(const Keys& keys) {
+  EncodedKeys encoded = Encoded(keys);
+  SetName(encoded);
+  return NameOf(encoded.list);
+}
+
+TEST(KeyListTest, ANameDependsOnAllKeys) {
+  EXPECT_TRUE(NameOfKeys({}).is_none());
+  // Equal in their first 4,096 keys, and of one length.
+  Keys keys;
+  for (uint64_t key = 0; key < 5000; ++key) keys.push_back(7 * key);
+  const KeyListName name = NameOfKeys(keys);
+  EXPECT_EQ(NameOfKeys(keys), name);
+  for (const size_t changed : {size_t{4096}, size_t{4999}, size_t{0}, size_t{2500}}) {
+    Keys other = keys;
+    ++other[changed];
+    EXPECT_NE(NameOfKeys(other).low, name.low) << changed;
+    EXPECT_NE(NameOfKeys(other).high, name.high) << changed;
+  }
+  keys.pop_back();
+  EXPECT_NE(NameOfKeys(keys), name);
+}
+
+TEST(KeyListTest, NamesOfManyShortListsDiffer) {
+  std::set<uint64_t> halves;
+  size_t lists = 0;
+  for (uint64_t first = 0; first < 300; ++first) {
+    for (uint64_t second = first; second < 300; second += 1 + first % 3) {
+      for (const uint64_t far : {uint64_t{0}, uint64_t{1} << 63}) {
+        const KeyListName name =
+            NameOfKeys(first == second ? Keys{first | far} : Keys{first | far, second | far});
+        halves.insert({name.low, name.high});
+        ++lists;
+      }
+    }
+  }
+  EXPECT_EQ(halves.size(), 2 * lists);
+}
+
+// A name is the same in every process and on every machine, and in every version that knows it.
+TEST(KeyListTest, NamesDoNotChange) {
+  const KeyListName name = NameOfKeys({3, 4, 1000, uint64_t{1} << 40});
+  EXPECT_EQ(name.low, 249541065963080076);
+  EXPECT_EQ(name.high, 159772234045835049);
+}
+
+TEST(KeyListTest, AListThatGoesByItsNameHasNoFrame) {
+  EncodedKeys encoded = Encoded(Keys{3, 4, 1000});
+  EXPECT_FALSE(IsNamed(encoded.list));
+  encoded.list.set_encoding(proto::KeyList::NAMED);
+  EXPECT_TRUE(IsNamed(encoded.list));
   EXPECT_FALSE(IsKeyFrame(encoded.list, encoded.frame));
 }
 

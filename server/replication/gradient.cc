@@ -74,25 +74,28 @@ void AddGradientFrames(EncodedGradient& gradient, Message& message) {
   add(gradient.frame, gradient.checksum);
 }
 
+Buffer DecodedElements(const EncodedGradient& gradient, const GradientShape& shape,
+                       BufferPool& spares) {
+  if (gradient.format == proto::WIRE_FLOAT32 || gradient.frame.empty()) return gradient.frame;
+  Buffer elements = shape.is_sparse()
+                        ? Buffer::Allocate(shape.ElementsOf(gradient.keys->list) * sizeof(float))
+                        : spares.Take(shape.elements * sizeof(float));
+  const WireFormat format = WireFormatFromProto(gradient.format).value();
+  if (shape.is_sparse()) {
+    DecodeRows(format, shape.row_width, gradient.frame.bytes(), elements.MutableAs<float>());
+  } else {
+    Decode(format, gradient.frame.bytes(), elements.MutableAs<float>());
+  }
+  return elements;
+}
+
 absl::StatusOr<GradientBuffers> Decoded(const EncodedGradient& gradient, const GradientShape& shape,
                                         BufferPool& spares) {
   GradientBuffers decoded;
   if (gradient.keys) {
     COVEY_ASSIGN_OR_RETURN(decoded.keys, DecodedKeys(gradient.keys->list, gradient.keys->frame));
   }
-  if (gradient.format == proto::WIRE_FLOAT32 || gradient.frame.empty()) {
-    decoded.elements = gradient.frame;
-    return decoded;
-  }
-  const WireFormat format = WireFormatFromProto(gradient.format).value();
-  if (shape.is_sparse()) {
-    decoded.elements = Buffer::Allocate(shape.ElementsOf(gradient.keys->list) * sizeof(float));
-    DecodeRows(format, shape.row_width, gradient.frame.bytes(),
-               decoded.elements.MutableAs<float>());
-  } else {
-    decoded.elements = spares.Take(shape.elements * sizeof(float));
-    Decode(format, gradient.frame.bytes(), decoded.elements.MutableAs<float>());
-  }
+  decoded.elements = DecodedElements(gradient, shape, spares);
   return decoded;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -13,6 +14,7 @@
 #include "common/net/message.h"
 #include "common/table/key_list.h"
 #include "proto/tensor.pb.h"
+#include "server/sparse/row_places.h"
 
 namespace covey::server {
 
@@ -46,6 +48,8 @@ struct EncodedGradient {
 struct Gradient {
   std::span<const float> elements;
   std::span<const uint64_t> keys;
+  // Of these keys, if they are remembered; null = they are not.
+  RowPlaces* places = nullptr;
 
   Gradient() = default;
   Gradient(std::span<const float> all_elements)  // NOLINT(google-explicit-constructor)
@@ -58,8 +62,13 @@ struct Gradient {
 struct GradientBuffers {
   Buffer elements;
   Buffer keys;
+  std::shared_ptr<RowPlaces> places = nullptr;  // of these keys; null = they are not remembered
 
-  Gradient spans() const { return {elements.As<float>(), keys.As<uint64_t>()}; }
+  Gradient spans() const {
+    Gradient gradient{elements.As<float>(), keys.As<uint64_t>()};
+    gradient.places = places.get();
+    return gradient;
+  }
   size_t bytes() const { return elements.size() + keys.size(); }
 };
 
@@ -81,6 +90,9 @@ void Keep(EncodedGradient& gradient, BufferPool& spares);
 // Adds the frames, with their checksums, which are made when the gradient has none.
 void AddGradientFrames(EncodedGradient& gradient, Message& message);
 
+// The elements alone. Shares the frame where that holds float32.
+Buffer DecodedElements(const EncodedGradient& gradient, const GradientShape& shape,
+                       BufferPool& spares);
 // Shares the frame where that holds float32. INVALID_ARGUMENT: the key frame is not a list of keys.
 // Precondition: it came from EncodedGradientOf, or is as if it had.
 absl::StatusOr<GradientBuffers> Decoded(const EncodedGradient& gradient, const GradientShape& shape,

@@ -70,9 +70,10 @@ absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,
 absl::Status ShardContent::ApplyUpdate(const ShardRecord& record, const Gradient& gradient) {
   if (dense_ && !record.functions.empty()) return dense_->Apply(record.functions);
   if (dense_) return dense_->Apply(gradient.elements, record.samples, record.adjustment);
-  COVEY_ASSIGN_OR_RETURN(rows_refused_,
-                         sparse_->Apply(gradient.keys, gradient.elements, record.samples,
-                                        record.adjustment.rate_factor, record.evictions));
+  COVEY_ASSIGN_OR_RETURN(
+      rows_refused_,
+      sparse_->Apply(gradient.keys, gradient.elements, record.samples,
+                     record.adjustment.rate_factor, record.evictions, gradient.places));
   return absl::OkStatus();
 }
 

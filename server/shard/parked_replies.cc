@@ -50,7 +50,8 @@ void ParkedReplies::Take(absl::FunctionRef<bool(const PendingReply&)> wanted,
 size_t ParkedReplies::bytes() const {
   size_t bytes = 0;
   for (const PendingReply& reply : replies_) {
-    bytes += reply.keys.size() + reply.queries.size() * sizeof(VectorQuery);
+    if (reply.keys != nullptr) bytes += reply.keys->keys.size();
+    bytes += reply.queries.size() * sizeof(VectorQuery);
   }
   return bytes;
 }

@@ -3,16 +3,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
-#include "common/base/buffer.h"
 #include "common/cluster/ids.h"
 #include "common/contract/read_gate.h"
 #include "common/net/message.h"
 #include "common/vectors/vector_function.h"
+#include "server/key_lists/listed_keys.h"
 #include "server/replication/push_history.h"
 
 namespace covey::server {
@@ -31,8 +32,9 @@ struct PendingReply {
   ReadRequirement requirement;
   absl::Time deadline;
   bool wants_values = true;
-  bool wants_slots = false;          // of the optimizer, after the values; of a pull
-  Buffer keys;                       // of a sparse table: of the rows that are wanted
+  bool wants_slots = false;  // of the optimizer, after the values; of a pull
+  // Of a sparse table: of the rows that are wanted.
+  std::shared_ptr<const ListedKeys> keys;
   std::vector<VectorQuery> queries;  // of a table of vectors; answered in place of values
   // Of a pull of a sparse table: a piece of all its rows is wanted, in place of values.
   std::optional<proto::RowScan> scan = {};

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
-#include "common/net/frame_checksum.h"
 #include "common/optimizer/kernels.h"
 #include "common/optimizer/learning_rate.h"
 #include "common/tensor/wire_format_proto.h"
@@ -79,13 +78,21 @@ absl::Status CheckFrames(const Message& request, WireFormat format, const PushFo
       " of the shard's size"));
 }
 
+// Whether the only frame has a row for each key that the push names.
+bool AreRowsOfNamed(const Message& request, WireFormat format, const GradientShape& shape) {
+  const proto::KeyList& keys = request.envelope.push_request().keys();
+  return IsNamed(keys) && request.frames.size() == 1 &&
+         request.frames[0].size() == EncodedRowBytes(format, shape.row_width, keys.count());
+}
+
 absl::Status CheckKeyedFrames(const Message& request, WireFormat format,
                               const GradientShape& shape) {
   const proto::PushRequest& push = request.envelope.push_request();
   if (!push.has_keys()) {
     return absl::InvalidArgumentError("the table is sparse; push the rows of some keys");
   }
-  if (IsQuery(request) || AreGradientFrames(request, push.format(), push.keys(), shape)) {
+  if (IsQuery(request) || AreRowsOfNamed(request, format, shape) ||
+      AreGradientFrames(request, push.format(), push.keys(), shape)) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
@@ -155,7 +162,7 @@ bool IsQuery(const Message& request) {
   const proto::PushRequest& push = request.envelope.push_request();
   if (!push.functions().empty()) return false;
   if (!push.has_keys()) return request.frames.empty();
-  return push.keys().count() > 0 && request.frames.size() < 2;
+  return push.keys().count() > 0 && request.frames.size() < (IsNamed(push.keys()) ? 1 : 2);
 }
 
 absl::Status CheckForm(const Message& request, const PushForm& form) {
@@ -202,24 +209,6 @@ absl::Status CheckFinite(const Gradient& gradient, const ShardContent& content,
       NameOf(KeyOf(push.id()).producer, view), " pushed ", gradient.elements[*bad], " at ", place,
       ", step ", push.id().sequence(),
       "; nothing was applied; look at the loss and the learning rate of that producer"));
-}
-
-absl::StatusOr<Buffer> WantedKeys(const Message& request, const proto::KeyList& list,
-                                  const SparseShard& shard) {
-  if (list.count() == 0) return Buffer();
-  const proto::Envelope& envelope = request.envelope;
-  if (request.frames.empty() || !IsKeyFrame(list, request.frames[0]) ||
-      static_cast<size_t>(envelope.frame_checksums_size()) != request.frames.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the request names ", list.count(), " keys, and its first frame does not hold them; send ",
-        "the keys of the wanted rows, at most ", kKeysPerRequestMax));
-  }
-  if (FrameChecksum(request.frames[0]) != envelope.frame_checksums(0)) {
-    return absl::UnavailableError("the keys did not arrive as they were sent, ask again");
-  }
-  COVEY_ASSIGN_OR_RETURN(Buffer keys, DecodedKeys(list, request.frames[0]));
-  COVEY_RETURN_IF_ERROR(shard.CheckHolds(keys.As<uint64_t>()));
-  return keys;
 }
 
 }  // namespace covey::server

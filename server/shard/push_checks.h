@@ -26,6 +26,7 @@ bool IsGone(const Producer& producer, const ClusterView& view);
 // A push without the frame of its gradient is a query whether the push was received; it is answered
 // like a duplicate. Of a sparse table, it may have the keys of the rows that it asks for, and a
 // push without keys has no frames, and is none. Nor is a push of functions: a repeat has them, too.
+// Keys that are only named have no frame.
 bool IsQuery(const Message& request);
 
 // Whether the request is well-formed: `frames` frames of the size that the format needs, those of
@@ -46,11 +47,5 @@ absl::Status CheckSender(const Message& request, const ClusterView& view);
 // INVALID_ARGUMENT: an element is NaN or infinite; names it, and its place in the table.
 absl::Status CheckFinite(const Gradient& gradient, const ShardContent& content,
                          const proto::PushRequest& push, const ClusterView& view);
-
-// The keys of the rows that a pull of a sparse table asks for, or a push that wants values.
-// INVALID_ARGUMENT: the request has no list of keys of this shard. UNAVAILABLE: they did not arrive
-// as they were sent.
-absl::StatusOr<Buffer> WantedKeys(const Message& request, const proto::KeyList& list,
-                                  const SparseShard& shard);
 
 }  // namespace covey::server

@@ -18,7 +18,7 @@
 namespace covey::server {
 
 absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request,
-                                          const PushKey& key, Outbox& outbox) {
+                                          const PushKey& key, RequestKeys& keys, Outbox& outbox) {
   const proto::PushRequest& push = request.envelope.push_request();
   if (absl::Status status = CheckForm(
           request,
@@ -52,7 +52,7 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
     Discard(now, received, outbox);
     return false;
   }
-  COVEY_ASSIGN_OR_RETURN(Taken taken, TakeGradient(request));
+  COVEY_ASSIGN_OR_RETURN(Taken taken, TakeGradient(request, keys));
   shard_.ledger.Add(key, shard_.replica.has_required_successor() ? AckLedger::Ack::kReceived
                                                                  : AckLedger::Ack::kEarly);
   if (shard_.correction.compensates()) {
@@ -64,15 +64,17 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
   return false;
 }
 
-absl::StatusOr<PushPipeline::Taken> PushPipeline::TakeGradient(const Message& request) {
+absl::StatusOr<PushPipeline::Taken> PushPipeline::TakeGradient(const Message& request,
+                                                               RequestKeys& keys) {
   const proto::PushRequest& push = request.envelope.push_request();
   const GradientShape shape = shard_.content().shape();
-  const Buffer* const keys =
-      shape.is_sparse() && !request.frames.empty() ? &request.frames[0] : nullptr;
+  const bool brings_keys = request.frames.size() == 2;
   bool is_screened = false;
   const auto inspect = [&](const Buffer& frame) {
+    // RequestKeys checks it.
+    if (brings_keys && &frame == &request.frames[0]) return request.envelope.frame_checksums(0);
     // Other formats are screened as decoded.
-    if (&frame == keys || push.format() != proto::WIRE_FLOAT32) return FrameChecksum(frame);
+    if (push.format() != proto::WIRE_FLOAT32) return FrameChecksum(frame);
     const FrameInspection found = InspectFrame(frame.As<float>());
     is_screened = found.all_finite;
     return found.checksum;
@@ -85,16 +87,17 @@ absl::StatusOr<PushPipeline::Taken> PushPipeline::TakeGradient(const Message& re
   }
   Taken taken;
   taken.encoded = EncodedGradientOf(request, push.format(), push.keys(), shape);
-  absl::StatusOr<GradientBuffers> decoded = Decoded(taken.encoded, shape, shard_.spares);
-  absl::Status fits = decoded.status();
-  if (fits.ok() && shape.is_sparse()) {
-    fits = shard_.content().sparse()->CheckHolds(decoded->spans().keys);
+  if (const SparseShard* const rows = shard_.content().sparse()) {
+    const auto listed = keys.Take(*rows);
+    if (!listed.ok()) {
+      shard_.counters.malformed += !keys.are_unknown();
+      return listed.status();
+    }
+    taken.encoded.keys = (*listed)->encoded;
+    taken.gradient.keys = (*listed)->keys;
+    taken.gradient.places = (*listed)->places;
   }
-  if (!fits.ok()) {
-    ++shard_.counters.malformed;
-    return fits;
-  }
-  taken.gradient = *std::move(decoded);
+  taken.gradient.elements = DecodedElements(taken.encoded, shape, shard_.spares);
   if (!is_screened) COVEY_RETURN_IF_ERROR(Screen(taken.gradient.spans(), push));
   return taken;
 }

@@ -13,6 +13,7 @@
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "common/vectors/vector_function.h"
+#include "server/key_lists/request_keys.h"
 #include "server/replication/push_history.h"
 #include "server/replication/shard_record.h"
 #include "server/shard/gradient_aggregator.h"
@@ -40,8 +41,9 @@ class PushPipeline {
         aggregator_(contract, shard.spares, shard.content().shape().row_width) {}
 
   // Adds the push to the next update, or says why not. True when it had been received before.
+  // `keys` are those of the request.
   absl::StatusOr<bool> Accept(absl::Time now, const Message& request, const PushKey& key,
-                              Outbox& outbox);
+                              RequestKeys& keys, Outbox& outbox);
   // Applies the next update, if one is due, and returns it. To be called until there is none.
   std::optional<AggregatedUpdate> ApplyNext(absl::Time now, Outbox& outbox);
 
@@ -68,7 +70,7 @@ class PushPipeline {
     EncodedGradient encoded;
   };
   // The gradient of a push, checked and decoded.
-  absl::StatusOr<Taken> TakeGradient(const Message& request);
+  absl::StatusOr<Taken> TakeGradient(const Message& request, RequestKeys& keys);
   absl::Status Screen(const Gradient& gradient, const proto::PushRequest& push);
   void Discard(absl::Time now, const ReceivedPush& push, Outbox& outbox);
   // The functions of a push, checked.

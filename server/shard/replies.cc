@@ -29,11 +29,13 @@ void MakeRefusal(const absl::Status& why, Message& reply) {
   if (reply.envelope.has_push_reply()) {
     proto::PushReply bare;
     *bare.mutable_id() = reply.envelope.push_reply().id();
+    bare.set_keys_unknown(reply.envelope.push_reply().keys_unknown());
     *reply.envelope.mutable_push_reply() = std::move(bare);
   } else {
     reply.envelope.mutable_pull_reply()->clear_state();
     reply.envelope.mutable_pull_reply()->clear_answers();
     reply.envelope.mutable_pull_reply()->clear_scanned();
+    reply.envelope.mutable_pull_reply()->clear_key_lists_kept();
   }
   reply.frames.clear();
   reply.envelope.clear_frame_checksums();

@@ -11,8 +11,8 @@ namespace covey::server {
 // A new reply to a push or a pull: it has an address, and names the push or the shard.
 Message BeginReply(const Message& request);
 
-// Turns a begun or complete reply into a refusal: only the name of the push or the shard and the
-// status remain, with the time for a retry if too many bytes wait.
+// Turns a begun or complete reply into a refusal: only the name of the push or the shard, whether
+// its keys are unknown, and the status remain, with the time for a retry if too many bytes wait.
 void MakeRefusal(const absl::Status& why, Message& reply);
 
 }  // namespace covey::server

@@ -10,6 +10,7 @@
 #include "common/base/buffer_pool.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
+#include "server/key_lists/key_lists.h"
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
 #include "server/shard/ack_ledger.h"
@@ -32,6 +33,7 @@ struct ServedShard {
   const std::string table_name;
   ShardCounters& counters;
   BufferPool& spares;
+  KeyLists& key_lists;
 
   Replica& replica;
   std::shared_ptr<const ClusterView> view;

@@ -33,12 +33,6 @@ std::vector<LiveGroup> WaitedFor(const Contract& contract, const ServedShard& sh
   return groups;
 }
 
-// The keys that a push or a pull names; null = none.
-template <typename Request>
-const proto::KeyList* KeysOf(const Request& request) {
-  return request.has_keys() ? &request.keys() : nullptr;
-}
-
 // The group pushes again: it is waited for as ever.
 void NotePush(GroupId group, std::vector<LiveGroup>& waited_for) {
   for (LiveGroup& live : waited_for) {
@@ -65,6 +59,7 @@ Shard::Shard(ShardId id, std::shared_ptr<const ClusterView> view, Replica& repli
              .table_name = view->FindTable(id.table)->spec().name(),
              .counters = environment.counters,
              .spares = environment.spares,
+             .key_lists = environment.key_lists,
              .replica = replica,
              .view = view,
              .waited_for = {},
@@ -93,8 +88,10 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
   }
   const PushKey key = KeyOf(push.id());
   const uint64_t before = content().index();
-  const absl::StatusOr<bool> duplicate = pipeline_.Accept(now, request, key, outbox);
+  RequestKeys keys(request, shard_.id, shard_.key_lists);
+  const absl::StatusOr<bool> duplicate = pipeline_.Accept(now, request, key, keys, outbox);
   if (!duplicate.ok()) {
+    keys.DescribeTo(pending.reply);
     replies_.Refuse(pending.reply, duplicate.status(), outbox);
     return;
   }
@@ -110,8 +107,8 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
   pending.push = {
       .key = key, .base_version = Version(push.base_version()), .duplicate = *duplicate};
   pending.wants_values = push.read().wanted();
-  const absl::Status known =
-      pending.wants_values ? FindWanted(request, KeysOf(push), pending) : absl::OkStatus();
+  const absl::Status known = pending.wants_values ? FindWanted(keys, pending) : absl::OkStatus();
+  keys.DescribeTo(pending.reply);
   if (!known.ok()) {
     replies_.Refuse(pending.reply, known, outbox);
   } else if (pending.wants_values) {
@@ -144,7 +141,10 @@ void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
     pending.scan = pull.scan();
     pending.wants_values = false;
   }
-  if (const absl::Status known = FindWanted(request, KeysOf(pull), pending); !known.ok()) {
+  RequestKeys keys(request, shard_.id, shard_.key_lists);
+  const absl::Status known = FindWanted(keys, pending);
+  keys.DescribeTo(pending.reply);
+  if (!known.ok()) {
     return replies_.Refuse(pending.reply, known, outbox);
   }
   if (!pull.queries().empty()) {
@@ -156,16 +156,15 @@ void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
   replies_.SendWhenFresh(now, std::move(pending), outbox);
 }
 
-absl::Status Shard::FindWanted(const Message& request, const proto::KeyList* keys,
-                               PendingReply& pending) {
+absl::Status Shard::FindWanted(RequestKeys& keys, PendingReply& pending) {
   const SparseShard* const rows = content().sparse();
   if (pending.scan) {
-    if (rows != nullptr && keys == nullptr && !pending.wants_slots) return absl::OkStatus();
+    if (rows != nullptr && keys.list() == nullptr && !pending.wants_slots) return absl::OkStatus();
     return absl::InvalidArgumentError(
         "all rows are asked for; they are those of a sparse table, without keys and without the "
         "optimizer's state");
   }
-  if ((keys == nullptr) != (rows == nullptr)) {
+  if ((keys.list() == nullptr) != (rows == nullptr)) {
     return absl::InvalidArgumentError(rows == nullptr
                                           ? "the table is dense; ask for all its elements"
                                           : "the table is sparse; ask for the rows of some keys");
@@ -180,7 +179,7 @@ absl::Status Shard::FindWanted(const Message& request, const proto::KeyList* key
     return absl::InvalidArgumentError(
         "the optimizer's state of a sparse table can not be pulled; it is in snapshots");
   }
-  COVEY_ASSIGN_OR_RETURN(pending.keys, WantedKeys(request, *keys, *rows));
+  COVEY_ASSIGN_OR_RETURN(pending.keys, keys.Take(*rows));
   return absl::OkStatus();
 }
 
@@ -240,6 +239,7 @@ void Shard::Close(absl::Time now, const absl::Status& why, Outbox& outbox) {
   shard_.replica.SetEarlyAcksPending(now, false, outbox);
   replies_.RefuseParked(why, outbox);
   replies_.RefuseUndurable(why, outbox);
+  shard_.key_lists.Forget(shard_.id);
 }
 
 void Shard::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox) {

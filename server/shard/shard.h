@@ -14,6 +14,8 @@
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
+#include "server/key_lists/key_lists.h"
+#include "server/key_lists/request_keys.h"
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
 #include "server/replication/table_rules.h"
@@ -44,6 +46,7 @@ class Shard {
   struct Environment {
     BufferPool& spares;
     ShardCounters& counters;
+    KeyLists& key_lists;
   };
 
   // Around the content of the replica, which outlives it. Precondition: `view` holds the shard, and
@@ -115,9 +118,8 @@ class Shard {
   void FollowOrder();
   void TakeInitialValues(absl::Time now, const Message& request, PendingReply pending,
                          Outbox& outbox);
-  // Of a sparse table, the rows that a request asks for. `keys`: null = it names none.
-  absl::Status FindWanted(const Message& request, const proto::KeyList* keys,
-                          PendingReply& pending);
+  // Of a sparse table, the rows that a request asks for.
+  absl::Status FindWanted(RequestKeys& keys, PendingReply& pending);
   // Of a table of vectors, the queries that a request asks.
   absl::Status TakeQueries(const proto::PullRequest& pull, PendingReply& pending) const;
   // Whether the push has been received; it may be applied or wait.

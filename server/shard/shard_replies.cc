@@ -78,10 +78,10 @@ void ShardReplies::AddValues(PendingReply& pending) {
     AddFrame(pending.reply, shard_.content().Values(), shard_.content().ValuesChecksum());
     return;
   }
-  const std::span<const uint64_t> keys = pending.keys.As<uint64_t>();
+  const std::span<const uint64_t> keys = pending.keys->spans();
   if (keys.empty()) return;
   Buffer values = Buffer::Allocate(keys.size() * rows->width() * sizeof(float));
-  rows->Read(keys, values.MutableAs<float>());
+  rows->Read(keys, values.MutableAs<float>(), pending.keys->places.get());
   const uint32_t checksum = FrameChecksum(values);
   AddFrame(pending.reply, std::move(values), checksum);
 }

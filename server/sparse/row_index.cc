@@ -47,7 +47,7 @@ RowIndex::Page* RowIndex::NewPage() {
   if (!spare_pages_.empty()) {
     Page* const spare = spare_pages_.back();
     spare_pages_.pop_back();
-    return new (spare) Page();
+    return spare;
   }
   if (chunk_pages_left_ == 0) {
     // A small table has a small index.
@@ -59,6 +59,11 @@ RowIndex::Page* RowIndex::NewPage() {
   }
   --chunk_pages_left_;
   return new (chunks_.back().MutableData() + chunk_pages_left_ * sizeof(Page)) Page();
+}
+
+void RowIndex::Retire(Page* page) {
+  spare_pages_.push_back(new (page) Page());
+  --pages_;
 }
 
 size_t RowIndex::Seek(const Page& page, uint64_t place, uint32_t depth) {
@@ -205,8 +210,8 @@ void RowIndex::Divide(uint64_t place) {
   Page* const upper = NewPage();
   const bool fits = Fill(*lower, depth, first, half) && Fill(*upper, depth, half, last);
   if (!fits) {
-    spare_pages_.insert(spare_pages_.end(), {lower, upper});
-    pages_ -= 2;
+    Retire(lower);
+    Retire(upper);
     return MakeRuns(place);
   }
   if (must_double) {
@@ -217,8 +222,7 @@ void RowIndex::Divide(uint64_t place) {
   }
   SetBucket(middle - 1, {.page = lower, .depth = depth});
   SetBucket(middle, {.page = upper, .depth = depth});
-  spare_pages_.push_back(full.page);
-  --pages_;
+  Retire(full.page);
 }
 
 // Precondition: scratch_ holds the entries of the page.
@@ -233,8 +237,7 @@ void RowIndex::MakeRuns(uint64_t place) {
     run_bytes_ += kRunMax * sizeof(IndexEntry);
   }
   SetBucket(place, {.runs = made.get(), .depth = full.depth});
-  spare_pages_.push_back(full.page);
-  --pages_;
+  Retire(full.page);
 }
 
 }  // namespace covey::server

@@ -52,7 +52,9 @@ class RowIndex {
 
   // Has the cache lines fetched that Find will touch.
   void Prefetch(uint64_t place) const;
-  // Null when the place is missing. Valid until the next insertion or removal.
+  // Null when the place is missing. Right until the next insertion or removal. Where IsInPage(), it
+  // may be looked at after that, too, as long as the index lives: it is empty then, or the entry of
+  // this or of another place.
   const IndexEntry* Find(uint64_t place) const;
   IndexEntry* Find(uint64_t place) {
     return const_cast<IndexEntry*>(static_cast<const RowIndex*>(this)->Find(place));
@@ -62,6 +64,8 @@ class RowIndex {
   IndexEntry& FindOrInsert(uint64_t place, uint32_t new_row);
   // False: the place is missing.
   bool Erase(uint64_t place);
+  // Whether the place has, or would have, its entry in a page, and not in a run.
+  bool IsInPage(uint64_t place) const { return directory_[SlotOf(place)].page != nullptr; }
 
   // Calls visit(entry) for each entry from a place on, ascending, until it returns false. It must
   // not insert or remove.
@@ -135,7 +139,10 @@ class RowIndex {
   void MakeRuns(uint64_t place);
   // False: they do not fit, because too many are at the end of the page.
   static bool Fill(Page& page, uint32_t depth, const IndexEntry* first, const IndexEntry* last);
+  // Empty.
   Page* NewPage();
+  // The page is no longer part of the index. Its entries go, so that none is taken for one.
+  void Retire(Page* page);
 
   std::vector<Bucket> directory_;  // 2^depth_ entries
   uint32_t depth_ = 1;
@@ -144,7 +151,7 @@ class RowIndex {
   size_t run_bytes_ = 0;
   std::vector<Buffer> chunks_;  // of pages
   size_t chunk_pages_left_ = 0;
-  std::vector<Page*> spare_pages_;
+  std::vector<Page*> spare_pages_;  // empty
   std::vector<std::unique_ptr<Runs>> runs_;
   std::vector<IndexEntry> scratch_;
 };

@@ -74,6 +74,7 @@ void SparseShard::Remove(const IndexEntry& entry) {
   if (!IsPending(entry)) removed_.Add(MixedAt(entry.place), version_ + 1, entries());
   (IsPending(entry) ? pending_ : numbers_).GiveBack(NumberOf(entry));
   index_.Erase(entry.place);
+  ++removals_;
 }
 
 bool SparseShard::Erase(uint64_t key) {

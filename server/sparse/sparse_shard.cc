@@ -20,25 +20,10 @@
 namespace covey::server {
 namespace {
 
-// Three blocks are under way in Apply; with 64 rows each they would not fit in the L1 cache.
-constexpr size_t kBlock = 32;
-static_assert(kBlock <= kRowsPerUpdateMax);
 // About how many rows PartDigest reads.
 constexpr size_t kRowsPerPart = 2048;
 
-void PrefetchBytes(const void* from, size_t bytes) {
-  const char* const start = static_cast<const char*>(from);
-  for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(start + line, 1);
-}
-
 }  // namespace
-
-// Up to kBlock keys on their way from their lookup to the update of their rows.
-struct SparseShard::Block {
-  std::span<const uint64_t> keys;
-  std::array<uint64_t, kBlock> places;
-  std::array<uint32_t, kBlock> rows;  // 0: the shard is full, and there is no such row
-};
 
 absl::StatusOr<std::shared_ptr<SparseShard>> SparseShard::Create(const SparseShardConfig& config,
                                                                  RowMemory& memory) {
@@ -140,14 +125,15 @@ void SparseShard::BeginRow(uint64_t key, uint32_t row) {
   *updates_.Row(row) = 0;
 }
 
-absl::Status SparseShard::Check(std::span<const uint64_t> keys, std::span<const float> gradient_sum,
-                                uint64_t samples) const {
-  if (gradient_sum.size() != keys.size() * config_.width) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("apply: the gradient has ", gradient_sum.size(), " elements for ", keys.size(),
-                     " rows of ", config_.width, "; push ", keys.size() * config_.width));
-  }
-  COVEY_RETURN_IF_ERROR(CheckSamples(samples, samples_));
+absl::Status SparseShard::CheckUpdate(size_t keys, size_t gradient_elements,
+                                      uint64_t samples) const {
+  if (gradient_elements == keys * config_.width) return CheckSamples(samples, samples_);
+  return absl::InvalidArgumentError(absl::StrCat("apply: the gradient has ", gradient_elements,
+                                                 " elements for ", keys, " rows of ", config_.width,
+                                                 "; push ", keys * config_.width));
+}
+
+absl::Status SparseShard::CheckKeys(std::span<const uint64_t> keys) const {
   for (size_t i = 1; i < keys.size(); ++i) {
     if (keys[i] <= keys[i - 1]) {
       return absl::InvalidArgumentError(absl::StrCat("apply: key ", keys[i], " follows key ",
@@ -165,118 +151,6 @@ absl::Status SparseShard::CheckHolds(std::span<const uint64_t> keys) const {
   return absl::InvalidArgumentError(absl::StrCat(
       "key ", *stray, " lies in slot ", SlotOfKey(*stray), ", the shard holds ", config_.slot_count,
       " slots from ", config_.first_slot, " on; route it by the newest view"));
-}
-
-void SparseShard::FindPlaces(Block& block) const {
-  for (size_t i = 0; i < block.keys.size(); ++i) {
-    block.places[i] = PlaceOf(block.keys[i]);
-    index_.Prefetch(block.places[i]);
-  }
-}
-
-void SparseShard::FindRows(Block& block) {
-  const bool takes_all = config_.admission.takes_all();
-  const uint32_t stamp = static_cast<uint32_t>(version_ + 1);
-  for (size_t i = 0; i < block.keys.size(); ++i) {
-    const uint64_t place = block.places[i];
-    const uint32_t new_row = numbers_.Next();
-    IndexEntry* const entry = !takes_all ? FindOrAdmit(place, new_row)
-                              : index_.size() < config_.rows_max
-                                  ? &index_.FindOrInsert(place, new_row)
-                                  : index_.Find(place);
-    block.rows[i] = entry == nullptr ? 0 : entry->row;
-    if (entry == nullptr) {
-      totals_.refused += takes_all;
-      continue;
-    }
-    const bool is_new = entry->row == new_row;
-    if (!is_new) SaveForCuts(*entry);
-    entry->stamp = stamp;
-    if (is_new) BeginRow(block.keys[i], new_row);
-    PrefetchBytes(values_.Row(block.rows[i]), config_.width * sizeof(float));
-    for (size_t slot = 0; slot < slots_.size(); ++slot) {
-      PrefetchBytes(slots_[slot].Row(block.rows[i]), slot_width(slot) * sizeof(float));
-    }
-    __builtin_prefetch(updates_.Row(block.rows[i]), 1);
-  }
-}
-
-void SparseShard::UpdateRows(const UpdateContext& context, const float* gradient_sum,
-                             const Block& block) {
-  std::array<RowUpdate, kBlock> updates;
-  std::array<uint32_t, kBlock> counts;
-  size_t size = 0;
-  for (size_t i = 0; i < block.keys.size(); ++i) {
-    const uint32_t row = block.rows[i];
-    if (row == 0) continue;
-    updates[size].gradient_sum = gradient_sum + i * config_.width;
-    updates[size].values = values_.Row(row);
-    for (size_t slot = 0; slot < slots_.size(); ++slot) {
-      updates[size].slots[slot] = slots_[slot].Row(row);
-    }
-    uint32_t& count = *updates_.Row(row);
-    // Saturates, so that Adam's correction does not begin again after 4 billion updates.
-    count += count != std::numeric_limits<uint32_t>::max();
-    counts[size++] = count;
-  }
-  optimizer_->Apply(context, std::span(updates).first(size), std::span(counts).first(size));
-}
-
-absl::StatusOr<uint64_t> SparseShard::Apply(std::span<const uint64_t> keys,
-                                            std::span<const float> gradient_sum, uint64_t samples,
-                                            double rate_factor,
-                                            std::span<const Eviction> evictions) {
-  COVEY_RETURN_IF_ERROR(Check(keys, gradient_sum, samples));
-  for (const Eviction& eviction : evictions) Evict(eviction, keys);
-  const UpdateContext context = {
-      .learning_rate = schedule_.RateAt(samples_ + samples) * rate_factor,
-      .gradient_scale = 1 / static_cast<double>(samples)};
-  // While the entries of one block come from memory, those of the block before it are looked up,
-  // and the rows of the block before that are updated.
-  const uint64_t refused_before = totals_.refused;
-  std::array<Block, 3> under_way;
-  const size_t blocks = (keys.size() + kBlock - 1) / kBlock;
-  for (size_t i = 0; i < blocks + 2; ++i) {
-    if (i < blocks) {
-      Block& block = under_way[i % 3];
-      block.keys = keys.subspan(i * kBlock, std::min(kBlock, keys.size() - i * kBlock));
-      FindPlaces(block);
-    }
-    if (i >= 1 && i - 1 < blocks) FindRows(under_way[(i - 1) % 3]);
-    if (i >= 2) {
-      UpdateRows(context, gradient_sum.data() + (i - 2) * kBlock * config_.width,
-                 under_way[(i - 2) % 3]);
-    }
-  }
-  ++version_;
-  samples_ += samples;
-  return totals_.refused - refused_before;
-}
-
-void SparseShard::Read(std::span<const uint64_t> keys, std::span<float> values) const {
-  COVEY_CHECK(values.size() == keys.size() * config_.width);
-  const size_t row_bytes = config_.width * sizeof(float);
-  // Rows that were found and are on their way from memory.
-  constexpr size_t kRowsAhead = 16;
-  std::array<const float*, kRowsAhead> found;
-  for (size_t i = 0; i < std::min(keys.size(), kAhead); ++i) index_.Prefetch(PlaceOf(keys[i]));
-  for (size_t i = 0; i < keys.size() + kRowsAhead; ++i) {
-    if (i >= kRowsAhead) {
-      const size_t ready = i - kRowsAhead;
-      float* const to = values.data() + ready * config_.width;
-      if (const float* const row = found[ready % kRowsAhead]; row != nullptr) {
-        std::copy_n(row, config_.width, to);
-      } else {
-        Initialize(config_.initializer, keys[ready] * config_.width, {to, config_.width});
-      }
-    }
-    if (i >= keys.size()) continue;
-    if (i + kAhead < keys.size()) index_.Prefetch(PlaceOf(keys[i + kAhead]));
-    const IndexEntry* const entry = index_.Find(PlaceOf(keys[i]));
-    const bool has_row = entry != nullptr && !IsPending(*entry);
-    found[i % kRowsAhead] = has_row ? values_.Row(entry->row) : nullptr;
-    if (has_row) PrefetchBytes(found[i % kRowsAhead], row_bytes);
-  }
 }
 
 absl::StatusOr<uint64_t> SparseShard::RestoreRows(const RowPiece& piece, Restored restored) {

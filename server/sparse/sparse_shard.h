@@ -21,6 +21,7 @@
 #include "server/sparse/row_index.h"
 #include "server/sparse/row_numbers.h"
 #include "server/sparse/row_piece.h"
+#include "server/sparse/row_places.h"
 #include "server/sparse/row_scan.h"
 #include "server/sparse/row_slab.h"
 #include "server/table/initializer.h"
@@ -80,16 +81,21 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   // keys of the update. Returns how many rows it did not make because the shard holds rows_max; the
   // gradients of these are lost, as are those of keys that are not admitted yet.
   //
+  // `places`, if not null, are those of these keys, from earlier calls; the next one is spared the
+  // lookups and the checks of keys.
+  //
   // INVALID_ARGUMENT: the gradient has another length, a key lies outside the slots or is not
   // greater than the one before, or samples is 0 or makes the total overflow; nothing has changed
   // then. Not idempotent. NaN and infinity are applied: callers check with AllFinite before.
   absl::StatusOr<uint64_t> Apply(std::span<const uint64_t> keys,
                                  std::span<const float> gradient_sum, uint64_t samples,
-                                 double rate_factor = 1, std::span<const Eviction> evictions = {});
+                                 double rate_factor = 1, std::span<const Eviction> evictions = {},
+                                 RowPlaces* places = nullptr);
 
-  // The rows of these keys, in their order; keys may repeat. Makes no row. Precondition: `values`
-  // has `width` elements for each key.
-  void Read(std::span<const uint64_t> keys, std::span<float> values) const;
+  // The rows of these keys, in their order; keys may repeat. Makes no row. `places` as Apply, of
+  // keys that Apply would take. Precondition: `values` has `width` elements for each key.
+  void Read(std::span<const uint64_t> keys, std::span<float> values,
+            RowPlaces* places = nullptr) const;
 
   // INVALID_ARGUMENT: the scan begins outside the slots. OUT_OF_RANGE: all rows have to be read,
   // because which rows went after `since` is not known (the shard was filled later, or more went
@@ -193,8 +199,8 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   // The greatest mixed key of the shard.
   uint64_t last_mixed() const { return first_place_ + ((config_.slot_count << 48) - 1); }
   SparseRow RowAt(const IndexEntry& entry) const;
-  absl::Status Check(std::span<const uint64_t> keys, std::span<const float> gradient_sum,
-                     uint64_t samples) const;
+  absl::Status CheckUpdate(size_t keys, size_t gradient_elements, uint64_t samples) const;
+  absl::Status CheckKeys(std::span<const uint64_t> keys) const;
   // Takes the next number into use, with memory for the row.
   void Occupy(uint32_t row);
   // The same for a key that waits.
@@ -218,10 +224,20 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   uint64_t DigestOfEntry(const IndexEntry& entry, const RowLayout& rows) const;
   // Before the row of the entry changes.
   void SaveForCuts(const IndexEntry& entry);
-  // The stages of an update. Finds where the keys' entries are, and has these fetched.
-  void FindPlaces(Block& block) const;
+  // False: they are of another shard, or null.
+  bool IsOfThis(const RowPlaces* places) const;
+  // Forgets what is no longer right. Precondition (checked): they are of so many keys, or new.
+  void Refresh(size_t keys, RowPlaces& places) const;
+  // The entry of the list's key of that number, which has a row.
+  void Note(const IndexEntry& entry, size_t key, RowPlaces& places) const;
+  // The entry of a row that has not gone since the key's was found at `was` (null: unknown).
+  IndexEntry* FindAgain(uint64_t key, uint32_t row, const IndexEntry* was);
+  // The entry of the key's row, or null: there is none, and the shard makes none.
+  IndexEntry* FindOrMake(uint64_t key, uint32_t new_row);
+  // The stages of an update. Has the keys' entries fetched.
+  void FetchEntries(const Block& block, const RowPlaces* places) const;
   // Finds or makes the rows, and has them fetched.
-  void FindRows(Block& block);
+  void FindRows(Block& block, RowPlaces* places);
   void UpdateRows(const UpdateContext& context, const float* gradient_sum, const Block& block);
 
   // Constant after construction.
@@ -242,6 +258,7 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   RowNumbers pending_;
   RowSlab<uint32_t> pending_updates_;
   Totals totals_;
+  uint64_t removals_ = 0;         // of rows and of keys that waited
   RemovedKeys removed_;
   std::vector<SparseCut*> cuts_;  // that are not dropped yet
   uint64_t version_ = 0;

@@ -89,6 +89,82 @@ void BM_Push(benchmark::State& state) {
   state.SetLabel(std::string(OptimizerName(static_cast<OptimizerKind>(state.range(1)))));
 }
 
+// The same with lists of keys that the shard has seen before.
+void BM_PullAgain(benchmark::State& state) {
+  const uint64_t keys = state.range(0);
+  const auto shard = Open(OptimizerKind::kSgd);
+  FillWith(*shard, keys);
+  const auto batches = Batches(keys);
+  std::vector<RowPlaces> places(batches.size());
+  std::vector<float> values(kBatch * kWidth);
+  for (size_t i = 0; i < batches.size(); ++i) shard->Read(batches[i], values, &places[i]);
+  size_t next = 0;
+  for (auto _ : state) {
+    const size_t i = next++ % batches.size();
+    shard->Read(batches[i], values, &places[i]);
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * kBatch);
+}
+
+void BM_PushAgain(benchmark::State& state) {
+  const uint64_t keys = state.range(0);
+  const auto shard = Open(static_cast<OptimizerKind>(state.range(1)));
+  FillWith(*shard, keys);
+  const auto batches = Batches(keys);
+  std::vector<RowPlaces> places(batches.size());
+  std::vector<float> values(kBatch * kWidth);
+  for (size_t i = 0; i < batches.size(); ++i) shard->Read(batches[i], values, &places[i]);
+  const std::vector<float> gradient(kBatch * kWidth, 1e-3f);
+  size_t next = 0;
+  for (auto _ : state) {
+    const size_t i = next++ % batches.size();
+    (void)shard->Apply(batches[i], gradient, 1, 1, {}, &places[i]);
+  }
+  state.SetItemsProcessed(state.iterations() * kBatch);
+  state.SetLabel(std::string(OptimizerName(static_cast<OptimizerKind>(state.range(1)))));
+}
+
+// As training does: a pull of new keys, and the push of their gradients. Rows are counted once.
+template <bool kRemembers>
+void BM_PullThenPush(benchmark::State& state) {
+  const uint64_t keys = state.range(0);
+  const auto shard = Open(OptimizerKind::kRowwiseAdagrad);
+  FillWith(*shard, keys);
+  const auto batches = Batches(keys);
+  std::vector<float> values(kBatch * kWidth);
+  const std::vector<float> gradient(kBatch * kWidth, 1e-3f);
+  size_t next = 0;
+  for (auto _ : state) {
+    const std::vector<uint64_t>& batch = batches[next++ % batches.size()];
+    RowPlaces places;
+    RowPlaces* const remembered = kRemembers ? &places : nullptr;
+    shard->Read(batch, values, remembered);
+    (void)shard->Apply(batch, gradient, 1, 1, {}, remembered);
+  }
+  state.SetItemsProcessed(state.iterations() * kBatch);
+}
+
+// An update, and a read of its rows, in one request.
+template <bool kRemembers>
+void BM_PushThenRead(benchmark::State& state) {
+  const uint64_t keys = state.range(0);
+  const auto shard = Open(OptimizerKind::kRowwiseAdagrad);
+  FillWith(*shard, keys);
+  const auto batches = Batches(keys);
+  std::vector<float> values(kBatch * kWidth);
+  const std::vector<float> gradient(kBatch * kWidth, 1e-3f);
+  size_t next = 0;
+  for (auto _ : state) {
+    const std::vector<uint64_t>& batch = batches[next++ % batches.size()];
+    RowPlaces places;
+    RowPlaces* const remembered = kRemembers ? &places : nullptr;
+    (void)shard->Apply(batch, gradient, 1, 1, {}, remembered);
+    shard->Read(batch, values, remembered);
+  }
+  state.SetItemsProcessed(state.iterations() * kBatch);
+}
+
 // From empty.
 void BM_Insert(benchmark::State& state) {
   for (auto _ : state) {
@@ -203,6 +279,15 @@ BENCHMARK(BM_Push)
     ->Args({kMillion, static_cast<int64_t>(OptimizerKind::kAdagrad)})
     ->Args({kMillion, static_cast<int64_t>(OptimizerKind::kAdam)})
     ->Args({kMillion, static_cast<int64_t>(OptimizerKind::kFtrl)});
+BENCHMARK(BM_PullAgain)->Arg(kMillion)->Arg(4 * kMillion);
+BENCHMARK(BM_PushAgain)
+    ->Args({kMillion, static_cast<int64_t>(OptimizerKind::kSgd)})
+    ->Args({4 * kMillion, static_cast<int64_t>(OptimizerKind::kSgd)})
+    ->Args({kMillion, static_cast<int64_t>(OptimizerKind::kRowwiseAdagrad)});
+BENCHMARK(BM_PullThenPush<false>)->Arg(kMillion)->Arg(4 * kMillion);
+BENCHMARK(BM_PullThenPush<true>)->Arg(kMillion)->Arg(4 * kMillion);
+BENCHMARK(BM_PushThenRead<false>)->Arg(kMillion)->Arg(4 * kMillion);
+BENCHMARK(BM_PushThenRead<true>)->Arg(kMillion)->Arg(4 * kMillion);
 BENCHMARK(BM_Insert)->Arg(kMillion)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_Growth)->Arg(64 * kMillion)->Iterations(1)->Unit(benchmark::kSecond);
 

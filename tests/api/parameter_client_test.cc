@@ -162,6 +162,31 @@ TEST_F(ParameterClientTest, PushesAndPullsRows) {
   EXPECT_TRUE(client_->Push(table, batch, std::span<const float>()).Wait().ok());
 }
 
+TEST_F(ParameterClientTest, SendsTheKeysOfABatchOnce) {
+  const Table table = *client_->CreateTable(SparseSpec("rows", 2));
+  std::vector<uint64_t> keys;
+  for (uint64_t i = 0; i < 10'000; ++i) keys.push_back(i * 97 % 1'000'000);
+  std::vector<float> rows(keys.size() * 2);
+  const std::vector<float> gradient(keys.size() * 2, 1.0f);
+  RowBatch batch;
+  ASSERT_TRUE(batch.Assign(table, keys).ok());
+  ASSERT_TRUE(client_->Pull(table, batch, std::span<float>(rows)).Wait().ok());
+  const uint64_t first = client_->GetCounters()->key_bytes;
+  ASSERT_TRUE(client_->Push(table, batch, gradient).Wait().ok());
+  const uint64_t second = client_->GetCounters()->key_bytes - first;
+  EXPECT_GT(first, keys.size());
+  EXPECT_LE(second * 10, first);
+  RecordProperty("first_use_bytes", static_cast<int>(first));
+  RecordProperty("second_use_bytes", static_cast<int>(second));
+  // The same keys in another batch.
+  RowBatch later;
+  ASSERT_TRUE(later.Assign(table, keys).ok());
+  ASSERT_TRUE(client_->Pull(table, later, std::span<float>(rows)).Wait().ok());
+  EXPECT_EQ(client_->GetCounters()->key_bytes - first, 2 * second);
+  EXPECT_EQ(rows, std::vector<float>(keys.size() * 2, -1.0f));
+  EXPECT_EQ(client_->GetCounters()->unknown_lists, 0);
+}
+
 TEST_F(ParameterClientTest, SaysWhatDoesNotFitASparseTable) {
   const Table dense = MustCreate("w");
   const Table table = *client_->CreateTable(SparseSpec("rows", 2));

@@ -84,6 +84,8 @@ std::map<PlantedBug, absl::string_view> Elsewhere() {
       {PlantedBug::kIgnoreLease,
        "needs a server that is alone and cut off, and clients beside it: "
        "server/replication/replication_test"},
+      {PlantedBug::kListOfOlderLayout,
+       "needs a list that is used again after a row's number was: server/sparse/row_places_test"},
       // In the simulator such a slice nearly always meets a step that has ended.
       {PlantedBug::kStaleGroupGeneration,
        "needs a slice and a death at one moment: worker/hybrid/hybrid_recovery_test"},

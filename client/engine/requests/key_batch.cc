@@ -101,6 +101,7 @@ void KeyBatch::Assign(std::span<const uint64_t> keys, std::span<const uint64_t> 
   for (size_t shard = 0; shard < shards(); ++shard) {
     EncodedKeys& encoded = on_wire_[shard];
     encoded = Encoded(KeysOf(shard));
+    SetName(encoded);
     encoded.checksum = FrameChecksum(encoded.frame);
   }
 }

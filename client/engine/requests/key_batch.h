@@ -32,7 +32,7 @@ class KeyBatch {
   size_t KeysBefore(size_t shard) const { return shard_begins_[shard]; }
   // The keys of a shard, ascending. Precondition: shard < shards().
   std::span<const uint64_t> KeysOf(size_t shard) const;
-  // The same as they travel, with their checksum. Precondition: shard < shards().
+  // The same as they travel, with their name and checksum. Precondition: shard < shards().
   const EncodedKeys& OnWire(size_t shard) const;
 
   // From one row for each key of the mini-batch to one for each key of the shard: the sum of its

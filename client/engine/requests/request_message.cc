@@ -53,6 +53,18 @@ void AddSlots(const ShardRequest& request, Message& message) {
   }
 }
 
+// The list of the request's keys, and their frame unless the request names them or no frame is
+// `wanted`.
+void FillKeys(const ShardRequest& request, bool wanted, proto::KeyList& list, Message& message) {
+  const EncodedKeys& keys = KeysOnWire(request);
+  list = keys.list;
+  if (request.names_keys) {
+    list.set_encoding(proto::KeyList::NAMED);
+  } else if (wanted) {
+    AddKeys(keys, message);
+  }
+}
+
 void FillReadBound(const ShardRequest& request, proto::ReadBound& bound) {
   const ReadBound& read = request.owner->operation.read;
   bound.set_wanted(true);
@@ -124,6 +136,14 @@ void AddKeys(const EncodedKeys& keys, Message& message) {
   if (!keys.frame.empty()) AddFrame(message, keys.frame, *keys.checksum);
 }
 
+size_t KeyBytes(const Message& message) {
+  const proto::Envelope& envelope = message.envelope;
+  const proto::KeyList& list =
+      envelope.has_push_request() ? envelope.push_request().keys() : envelope.pull_request().keys();
+  if (IsNamed(list)) return sizeof(KeyListName);
+  return list.count() == 0 || message.frames.empty() ? 0 : message.frames[0].size();
+}
+
 Buffer GradientFrame(ShardRequest& request) {
   const Operation& operation = request.owner->operation;
   Buffer frame;
@@ -154,9 +174,7 @@ Message RequestMessage(absl::Time now, const Sender& sender, Epoch epoch, Attemp
     const bool has_bytes = !std::exchange(request.query_only, true);
     if (wants_values) FillReadBound(request, *push.mutable_read());
     if (operation.keyed) {
-      const EncodedKeys& keys = KeysOnWire(request);
-      *push.mutable_keys() = keys.list;
-      if (wants_values || has_bytes) AddKeys(keys, message);
+      FillKeys(request, wants_values || has_bytes, *push.mutable_keys(), message);
     }
     if (has_bytes && request.element_count > 0 && operation.functions.empty()) {
       Buffer gradient = GradientFrame(request);
@@ -171,11 +189,7 @@ Message RequestMessage(absl::Time now, const Sender& sender, Epoch epoch, Attemp
     pull.set_shard_generation(request.generation);
     pull.set_deadline_ms(deadline_ms);
     pull.set_with_slots(operation.slots > 0);
-    if (operation.keyed) {
-      const EncodedKeys& keys = KeysOnWire(request);
-      *pull.mutable_keys() = keys.list;
-      AddKeys(keys, message);
-    }
+    if (operation.keyed) FillKeys(request, /*wanted=*/true, *pull.mutable_keys(), message);
     ToProto(operation.queries, *pull.mutable_queries());
     if (operation.scan) {
       proto::RowScan& scan = *pull.mutable_scan();

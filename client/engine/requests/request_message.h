@@ -36,6 +36,8 @@ Buffer GradientFrame(ShardRequest& request);
 const EncodedKeys& KeysOnWire(const ShardRequest& request);
 // Adds their frame, if there are keys. Precondition: it has its checksum.
 void AddKeys(const EncodedKeys& keys, Message& message);
+// What a message takes to say which keys it is about: the bytes of their frame or of their name.
+size_t KeyBytes(const Message& message);
 
 // A request that its operation still waits for. Precondition: it has an owner.
 enum class Attempt {

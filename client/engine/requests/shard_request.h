@@ -105,6 +105,9 @@ struct ShardRequest {
   // Newest version of the shard that this client had seen before; no older reply is accepted.
   Version version_floor;
 
+  // Of a sparse table: the newest message has the name of its keys in their place.
+  bool names_keys = false;
+
   // Retries.
   // Of a push before it is received: the head has its bytes, or they are in flight to it, so that a
   // repeat carries no bytes.

@@ -153,9 +153,23 @@ void UnansweredRequests::Transmit(absl::Time now, const Sender& self, const Clus
   RetryAt(now + queue_.ReplyPatience(request.head, request.tries), request);
   if (request.tries++ > 0) ++counters_.repeats;
   routes_.Ensure(request.head, view, outbox);
+  request.names_keys = IsKeyListKept(request);
   Message message = RequestMessage(now, self, view.epoch(), attempt, request);
+  counters_.key_bytes += KeyBytes(message);
   counters_.bytes_sent += WireBytes(message);
   outbox.Send(std::move(message));
+}
+
+bool UnansweredRequests::IsKeyListKept(const ShardRequest& request) const {
+  return request.owner->operation.keyed &&
+         kept_key_lists_.Contains(request.shard, {request.head, request.generation},
+                                  covey::NameOf(KeysOnWire(request).list));
+}
+
+bool UnansweredRequests::AreKeysUnknown(const ShardRequest& request, const Message& reply) {
+  return request.names_keys && reply.from() == request.head &&
+         (reply.envelope.has_push_reply() ? reply.envelope.push_reply().keys_unknown()
+                                          : reply.envelope.pull_reply().keys_unknown());
 }
 
 void UnansweredRequests::RepeatDue(absl::Time now, const Sender& self, const ClusterView& view,
@@ -189,6 +203,12 @@ Verdict UnansweredRequests::HandleReply(absl::Time now, ShardRequest& request, c
   if (verdict.kind != Verdict::Kind::kAccepted) return verdict;
   if (request.in_flight()) queue_.OnReply(now, request, reply.envelope.credit_bytes());
   CountReply(request, reply);
+  if (request.owner->operation.keyed && reply.from() == request.head) {
+    kept_key_lists_.Observe(
+        request.shard, {request.head, request.generation}, covey::NameOf(KeysOnWire(request).list),
+        reply.envelope.has_push_reply() ? reply.envelope.push_reply().key_lists_kept()
+                                        : reply.envelope.pull_reply().key_lists_kept());
+  }
   const Version version(StateOf(reply).version());
   // No gradient is computed on what a scan reads.
   if (request.owner->operation.pulls() && !request.owner->operation.scan) {
@@ -206,12 +226,17 @@ void UnansweredRequests::BackOff(absl::Time now, ShardRequest& request, const Me
     if (request.in_flight()) queue_.OnRefusal(request);
   }
   if (absl::IsDataLoss(StatusOf(reply))) ++counters_.damaged;
+  const bool sends_keys = AreKeysUnknown(request, reply);
+  if (sends_keys) {
+    ++counters_.unknown_lists;
+    kept_key_lists_.Forget(request.shard, covey::NameOf(KeysOnWire(request).list));
+  }
   // A queued or backing-off request will be sent anyway; the refusal belongs to an earlier attempt.
   if (request.in_flight()) {
     queue_.Withdraw(request, State::kBackingOff);
     request.last_refusal = verdict.why;
     const absl::Duration asked = absl::Milliseconds(reply.envelope.status().retry_after_ms());
-    RetryAt(now + queue_.RefusalDelay(request.refusals++, asked), request);
+    RetryAt(sends_keys ? now : now + queue_.RefusalDelay(request.refusals++, asked), request);
   }
   if (verdict.kind == Verdict::Kind::kValuesUnfit) {
     request.query_only = reply.from() == request.head;

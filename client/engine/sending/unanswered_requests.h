@@ -15,6 +15,7 @@
 #include "client/engine/requests/request_message.h"
 #include "client/engine/requests/shard_reply.h"
 #include "client/engine/requests/shard_request.h"
+#include "client/engine/sending/kept_key_lists.h"
 #include "client/engine/sending/send_queue.h"
 #include "client/engine/sending/server_routes.h"
 #include "client/engine/sending/version_floor.h"
@@ -81,6 +82,10 @@ class UnansweredRequests {
   // Precondition: in flight.
   void Transmit(absl::Time now, const Sender& self, const ClusterView& view, Attempt attempt,
                 ShardRequest& request, Outbox& outbox);
+  // Whether the request's head keeps its keys, as far as this client knows.
+  bool IsKeyListKept(const ShardRequest& request) const;
+  // The head does not keep the keys that the request has named.
+  static bool AreKeysUnknown(const ShardRequest& request, const Message& reply);
   void BackOff(absl::Time now, ShardRequest& request, const Message& reply, const Verdict& verdict);
   void RetryAt(absl::Time when, ShardRequest& request) {
     request.retry_at = when;
@@ -93,6 +98,7 @@ class UnansweredRequests {
   Counters& counters_;
   const Dropped dropped_;
   VersionFloor versions_;
+  KeptKeyLists kept_key_lists_;
   // The newest sequence, for pushes of this client.
   absl::flat_hash_map<ShardId, uint64_t> sequences_;
   Requests requests_;

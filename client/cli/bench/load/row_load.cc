@@ -118,6 +118,20 @@ class RowsUnderLoad {
     Lane& lane = lanes_[number];
     return owner_.Push(table_, lane.batches[lane.next++ % kBatches], lane.gradient);
   }
+  // A pull of a batch, and after it the push of its gradients.
+  Handle PullOrPush(int number) {
+    Lane& lane = lanes_[number];
+    lane.pushes_next = !lane.pushes_next;
+    if (lane.pushes_next) {
+      return owner_.Pull(table_, lane.NextSorted(table_), std::span<float>(lane.rows));
+    }
+    return owner_.Push(table_, lane.batches[(lane.next - 1) % kBatches], lane.gradient);
+  }
+  // The lane's first batch again and again.
+  Handle PullSame(int number) {
+    Lane& lane = lanes_[number];
+    return owner_.Pull(table_, lane.batches[0], std::span<float>(lane.rows));
+  }
   Handle PullZipf(int number) {
     ZipfLane& lane = zipf_lanes_[number];
     const absl::Status assigned = lane.batch.Assign(table_, lane.Next());
@@ -141,6 +155,7 @@ class RowsUnderLoad {
     std::vector<float> gradient;
     std::vector<float> rows;
     size_t next = 0;
+    bool pushes_next = false;
 
     // The next batch of the lane, whose keys are sorted and divided among the shards again.
     const RowBatch& NextSorted(const Table& table) {
@@ -193,6 +208,8 @@ absl::StatusOr<std::vector<Contender>> MakeRowLoad(
   add("pull", [load](int lane) { return load->Pull(lane); });
   add("push", [load](int lane) { return load->Push(lane); });
   add("push_pull", [load](int lane) { return load->PushPull(lane); });
+  add("pull, then push", [load](int lane) { return load->PullOrPush(lane); });
+  add("pull, same keys", [load](int lane) { return load->PullSame(lane); });
   add("pull, zipf", [load](int lane) { return load->PullZipf(lane); });
   add("pull, zipf, cached", [load](int lane) { return load->PullCached(lane); });
   return contenders;
