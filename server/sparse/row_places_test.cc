@@ -101,7 +101,9 @@ void UseListsAgain(const SparseShardConfig& config, int operations) {
       if (piece.rows == 0) cut = nullptr;
     }
     // A pass over all rows.
-    if (i % 16 == 0) ASSERT_EQ(with->Digest(), without->Digest()) << i;
+    if (i % 16 == 0) {
+      ASSERT_EQ(with->Digest(), without->Digest()) << i;
+    }
   }
   ASSERT_EQ(with->Digest(), without->Digest());
   EXPECT_GT(with->rows(), 1'000);
