@@ -258,7 +258,7 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   RowNumbers pending_;
   RowSlab<uint32_t> pending_updates_;
   Totals totals_;
-  uint64_t removals_ = 0;         // of rows and of keys that waited
+  uint64_t removals_ = 0;  // of rows and of keys that waited
   RemovedKeys removed_;
   std::vector<SparseCut*> cuts_;  // that are not dropped yet
   uint64_t version_ = 0;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 #SPDX - License - Identifier : Apache - 2.0
 """Producers that log which of their pushes are certain, and audits of the tables' values."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 #SPDX - License - Identifier : Apache - 2.0
 """No acknowledged push is lost and none is applied twice, whichever processes are killed.
 
