@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-#SPDX - License - Identifier : Apache - 2.0
 """Producers that log which of their pushes are certain, and audits of the tables' values."""
 
 import json
@@ -9,7 +8,7 @@ from tests.process import cluster, program
 
 CLIENT = program.built("tests/process/ledger_client")
 WORKER = program.built("tests/process/ledger_worker")
-#As in ledger.h.
+# As in ledger.h.
 SHARDS, SLOTS, ELEMENTS = 4, 4, 512
 
 
@@ -102,9 +101,9 @@ class Account:
 
     def add(self, producer, shard, counts):
         certain, possible = producer.expectation()
-#A flush may apply a buffered push without its partner; then it counts as two.
+        # A flush may apply a buffered push without its partner; then it counts as two.
         heaviest = 2 if producer.contract == "buffered:2" else 1
-#Nobody has pushed further keys.
+        # Nobody has pushed further keys.
         certain += [0] * (len(counts) - len(certain))
         possible += [0] * (len(counts) - len(possible))
         for element, count in enumerate(counts):
@@ -142,7 +141,7 @@ def audit(test, running, producers, where=()):
     for contract, rows in sorted({(producer.contract, producer.rows) for producer in producers}):
         mine = [producer for producer in producers
                 if (producer.contract, producer.rows) == (contract, rows)]
-#All keys that any of them has, and some more.
+        # All keys that any of them has, and some more.
         keys = keys_of(max(producer.sent() for producer in mine))[-1] + 100
         options = [*_table_options(rows), *(["--keys", keys] if rows else [])]
         held = events(_run(test, running, contract, "audit", where, options), "held")

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-#SPDX - License - Identifier : Apache - 2.0
 """No acknowledged push is lost and none is applied twice, whichever processes are killed.
 
 Servers (heads and tails of chains), the scheduler, producers and members of a group get SIGKILL at
@@ -25,11 +24,11 @@ from tests.process import chains, cluster, ledger, program
 
 _SERVERS = 3
 _WORKERS = 3
-#Relative frequency of kills per role.
+# Relative frequency of kills per role.
 _WEIGHTS = {"head": 4, "tail": 4, "scheduler": 2, "producer": 3, "worker": 2}
-#Pause between two kills, in addition to the wait for whole chains.
+# Pause between two kills, in addition to the wait for whole chains.
 _PAUSE_SECONDS = 0.6
-#Kills between two drains.
+# Kills between two drains.
 _KILLS_PER_DRAIN = 8
 _DRAIN_SECONDS = 120
 
@@ -66,7 +65,7 @@ class LedgerTest(cluster.ProcessTest):
             print(f"{time.monotonic() - started:.1f} s: kill of a {role}", flush=True)
             getattr(self, f"_kill_{role}")()
             deaths[role] += 1
-#Time passes in small pieces, so that a failed process is noticed.
+            # Time passes in small pieces, so that a failed process is noticed.
             self._look(self.random.random() * 2 * _PAUSE_SECONDS)
             if sum(deaths.values()) % _KILLS_PER_DRAIN == 0:
                 print(f"{time.monotonic() - started:.1f} s: drain of a server", flush=True)
@@ -136,7 +135,7 @@ class LedgerTest(cluster.ProcessTest):
         producer.start()
 
     def _kill_worker(self):
-#Never kills two members at a time : the group needs a survivor that remembers the step.
+        # Never kills two members at a time : the group needs a survivor that remembers the step.
         self.running.await_status(
             lambda status: len(cluster.nodes(status, "WORKER")) == _WORKERS
             and all(len(group["members"]) == _WORKERS for group in status["view"]["groups"]
