@@ -135,7 +135,7 @@ class LedgerTest(cluster.ProcessTest):
         producer.start()
 
     def _kill_worker(self):
-        # Never kills two members at a time : the group needs a survivor that remembers the step.
+        # Never kills two members at a time: the group needs a survivor that remembers the step.
         self.running.await_status(
             lambda status: len(cluster.nodes(status, "WORKER")) == _WORKERS
             and all(len(group["members"]) == _WORKERS for group in status["view"]["groups"]
