@@ -37,13 +37,15 @@ void RowsAtCut::OnSend(absl::Time, const Message& message) {
     }
     return;
   }
+  pushed_elements_.Note(message);
   const auto step_of = [](const proto::PushId& id) {
     return GroupStep(GroupId(static_cast<uint32_t>(id.producer())), Step(id.sequence()));
   };
   if (message.envelope.has_push_request()) {
     const proto::PushRequest& push = message.envelope.push_request();
     if (!push.has_keys() || push.id().producer_kind() != proto::PushId::GROUP) return;
-    if (const auto element = ElementOfRows(message)) elements_[step_of(push.id())] = *element;
+    if (const auto element = pushed_elements_.ElementOf(message))
+      elements_[step_of(push.id())] = *element;
     return;
   }
   const auto reply = ReadShardReply(message);

@@ -11,6 +11,7 @@
 #include "common/store/folder.h"
 #include "proto/snapshot.pb.h"
 #include "tests/sim/checkers/shard_reply.h"
+#include "tests/sim/checkers/step_rows.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/process/observer.h"
 
@@ -73,6 +74,7 @@ class RowsAtCut : public Observer {
 
   const Options options_;
   Violations& violations_;
+  PushedElements pushed_elements_;
   std::map<GroupStep, uint64_t> elements_;
   std::map<ShardHistory, std::map<GroupStep, uint64_t>> versions_;
   // What the shards of the present job began with; of their first histories.

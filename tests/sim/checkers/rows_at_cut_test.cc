@@ -48,25 +48,35 @@ Message PushOf(uint64_t step, uint64_t element, WireFormat format = WireFormat::
   push.set_format(ToProto(format));
   std::vector<uint64_t> keys = KeysOfStep(TableWith({}), element);
   std::sort(keys.begin(), keys.end());
-  const EncodedKeys encoded = Encoded(keys);
+  EncodedKeys encoded = Encoded(keys);
+  SetName(encoded);
   *push.mutable_keys() = encoded.list;
   message.frames.push_back(encoded.frame);
   std::vector<float> rows(keys.size() * kRowColumns);
   for (size_t row = 0; row < keys.size(); ++row) rows[row * kRowColumns + ColumnOf(element)] = -1;
-  std::vector<uint8_t> bytes(EncodedBytes(format, rows.size()));
-  Encode(format, rows, bytes);
+  std::vector<uint8_t> bytes(EncodedRowBytes(format, kRowColumns, keys.size()));
+  EncodeRows(format, kRowColumns, rows, bytes);
   message.frames.push_back(Buffer::CopyOf(bytes));
   return message;
 }
 
 TEST(StepRowsTest, AStepIsRecognisedByItsRows) {
+  PushedElements elements;
   for (const uint64_t element : {0, 3, 31, 32, 2047}) {
-    EXPECT_EQ(ElementOfRows(PushOf(1, element)), element);
-    EXPECT_EQ(ElementOfRows(PushOf(1, element, WireFormat::kFloat16)), element);
+    for (const WireFormat format : kWireFormats) {
+      const Message push = PushOf(1, element, format);
+      elements.Note(push);
+      EXPECT_EQ(elements.ElementOf(push), element);
+    }
   }
   Message query = PushOf(1, 3);
   query.frames.pop_back();
-  EXPECT_EQ(ElementOfRows(query), std::nullopt);
+  EXPECT_EQ(elements.ElementOf(query), std::nullopt);
+  Message named = PushOf(1, 3);
+  named.frames.erase(named.frames.begin());
+  named.envelope.mutable_push_request()->mutable_keys()->set_encoding(proto::KeyList::NAMED);
+  EXPECT_EQ(elements.ElementOf(named), 3);
+  EXPECT_EQ(PushedElements().ElementOf(named), std::nullopt);
 }
 
 TEST(StepRowsTest, HomeRowsShowWhatADenseTableWould) {

@@ -36,6 +36,7 @@ void SnapshotCut::Complain(const std::string& where, const std::string& what) {
 
 void SnapshotCut::OnSend(absl::Time, const Message& message) {
   if (const proto::ClusterView* view = PublishedView(message)) return NoteView(*view);
+  elements_.Note(message);
   if (message.envelope.has_push_request()) return NotePush(message);
   if (const auto reply = ReadShardReply(message)) {
     CheckReply(message.envelope.header().epoch(), *reply);
@@ -70,7 +71,7 @@ void SnapshotCut::NotePush(const Message& message) {
 
 std::optional<uint64_t> SnapshotCut::ElementOfPush(const Message& message) {
   const proto::PushRequest& push = message.envelope.push_request();
-  if (push.has_keys()) return ElementOfRows(message);
+  if (push.has_keys()) return elements_.ElementOf(message);
   if (message.frames.empty()) return std::nullopt;
   std::vector<float> gradient(options_.elements);
   const auto format = WireFormatFromProto(push.format());

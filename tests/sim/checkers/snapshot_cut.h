@@ -18,6 +18,7 @@
 #include "common/store/folder.h"
 #include "proto/snapshot.pb.h"
 #include "tests/sim/checkers/shard_reply.h"
+#include "tests/sim/checkers/step_rows.h"
 #include "tests/sim/checkers/stored_shard.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/process/observer.h"
@@ -120,6 +121,7 @@ class SnapshotCut : public Observer {
   const Options options_;
   const Look look_;
   Violations& violations_;
+  PushedElements elements_;
   std::map<ShardId, std::map<GroupStep, Push>> pushes_;
   // Nodes that are dead or have left.
   std::set<uint64_t> departed_;

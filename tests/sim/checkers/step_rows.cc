@@ -56,21 +56,34 @@ std::vector<uint64_t> KeysOfStep(const proto::Table& table, uint64_t element) {
   return keys;
 }
 
-std::optional<uint64_t> ElementOfRows(const Message& message) {
+void PushedElements::Note(const Message& message) {
+  const proto::Envelope& envelope = message.envelope;
+  const proto::KeyList& list =
+      envelope.has_push_request() ? envelope.push_request().keys() : envelope.pull_request().keys();
+  if (list.count() == 0 || IsNamed(list) || message.frames.empty()) return;
+  const absl::StatusOr<Buffer> keys = DecodedKeys(list, message.frames[0]);
+  if (keys.ok()) least_key_[NameOf(list)] = keys->As<uint64_t>()[0];
+}
+
+std::optional<uint64_t> PushedElements::ElementOf(const Message& message) const {
   const proto::PushRequest& push = message.envelope.push_request();
   const auto format = WireFormatFromProto(push.format());
-  if (!format || push.keys().count() == 0 || message.frames.size() < 2 ||
-      message.frames[1].size() != EncodedBytes(*format, push.keys().count() * kRowColumns)) {
+  const size_t key_frames = IsNamed(push.keys()) ? 0 : 1;
+  const auto least = least_key_.find(NameOf(push.keys()));
+  if (!format || push.keys().count() == 0 || message.frames.size() != key_frames + 1 ||
+      least == least_key_.end()) {
     return std::nullopt;
   }
-  const absl::StatusOr<Buffer> keys = DecodedKeys(push.keys(), message.frames[0]);
-  if (!keys.ok()) return std::nullopt;
   std::vector<float> rows(push.keys().count() * kRowColumns);
-  Decode(*format, message.frames[1].bytes(), rows);
+  const Buffer& encoded = message.frames[key_frames];
+  if (encoded.size() != EncodedRowBytes(*format, kRowColumns, push.keys().count())) {
+    return std::nullopt;
+  }
+  DecodeRows(*format, kRowColumns, encoded.bytes(), rows);
   const auto own = std::find_if(rows.begin(), rows.end(), [](float x) { return x != 0; });
   // The least key is that of the home row.
   return static_cast<uint64_t>(own - rows.begin()) % kRowColumns * kRowClasses +
-         keys->As<uint64_t>()[0] / kKeysPerClass;
+         least->second / kKeysPerClass;
 }
 
 bool IsAppliedOnce(float value, bool averages, bool adaptive) {

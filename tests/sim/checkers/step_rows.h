@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/net/message.h"
+#include "common/table/key_list.h"
 #include "proto/view.pb.h"
 
 namespace covey::sim {
@@ -16,7 +17,7 @@ namespace covey::sim {
 // here the element is a column of some rows: of one in each shard, its home row, and of a few
 // further ones. Steps whose elements differ by a multiple of kRowClasses share these rows, so that
 // a row is pushed to again and again. The home rows together show what a dense table of kRowClasses
-// * kRowColumns elements would. All functions are pure.
+// * kRowColumns elements would. The functions are pure.
 inline constexpr uint64_t kRowClasses = 32;
 inline constexpr size_t kRowColumns = 64;
 constexpr size_t ColumnOf(uint64_t element) { return element / kRowClasses; }
@@ -27,8 +28,20 @@ std::vector<uint64_t> HomeKeysOf(const proto::Shard& shard);
 std::vector<uint64_t> FurtherKeysOfStep(uint64_t element);
 // The keys of a step's push.
 std::vector<uint64_t> KeysOfStep(const proto::Table& table, uint64_t element);
-// The element of a PushRequest; nothing when it does not hold a gradient, and its keys.
-std::optional<uint64_t> ElementOfRows(const Message& message);
+
+// Tells the elements of pushes. Remembers the lists of keys that are sent, since later pushes only
+// name them.
+class PushedElements {
+ public:
+  // A message that is sent; others than pushes and pulls say nothing.
+  void Note(const Message& message);
+  // The element of a PushRequest; nothing when it does not hold a gradient, or its keys are
+  // unknown.
+  std::optional<uint64_t> ElementOf(const Message& message) const;
+
+ private:
+  std::map<KeyListName, uint64_t> least_key_;
+};
 
 // Whether a value of a step's own element shows that its push was applied once. `averages`: an
 // update may combine several pushes, so an element holds its share of one. `adaptive`: values do

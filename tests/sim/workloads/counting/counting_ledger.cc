@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/table/key_list.h"
 #include "common/vectors/vector_proto.h"
 #include "tests/sim/checkers/published_view.h"
 #include "tests/sim/workloads/counting/counting_functions.h"
@@ -68,8 +69,9 @@ void CountingLedger::NotePush(const Message& message) {
     pushed_.insert({shard, slot});
     return;
   }
-  // A query after an earlier push has no gradient.
-  if (message.frames.size() < (push.has_keys() ? 2 : 1)) return;
+  // A query after an earlier push has no gradient. Keys that go by the name of their list have no
+  // frame.
+  if (message.frames.size() < (push.has_keys() && !IsNamed(push.keys()) ? 2 : 1)) return;
   const auto gradient = message.frames.back().As<float>();
   const auto one = std::find_if(gradient.begin(), gradient.end(), [](float x) { return x != 0; });
   // Each row of a sparse table shows the slot.
