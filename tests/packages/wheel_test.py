@@ -130,7 +130,7 @@ class WheelTest(cluster.ProcessTest):
         self.assertEqual(1, done.returncode)
         self.assertRegex(done.stderr.splitlines()[-1],
                          r"^ImportError: covey: libcovey.so.0: cannot open .* "
-                         r"apt-get install libabsl\S+ .*libgrpc\+\+\S+ .*libzmq5$")
+                         r"apt-get install libabsl\S+ .*libgrpc\+\+\S+ .*libzmq5 zlib1g$")
 
 
 if __name__ == "__main__":
