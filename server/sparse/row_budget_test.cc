@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <fstream>
 #include <numeric>
 #include <vector>
 
+#include "common/base/log.h"
 #include "common/table/key_slots.h"
 #include "gtest/gtest.h"
 #include "server/sparse/eviction_plan.h"
@@ -85,7 +85,7 @@ TEST_P(RowBudgetTest, CountersAreExactAndMemoryIsAsComputed) {
   EXPECT_EQ(GetParam().evicts ? shard->totals().refused : shard->totals().evicted, 0u);
   EXPECT_TRUE(GetParam().evicts || shard->rows() == kRowsMax);
   const auto resident = static_cast<double>(ResidentBytes() - before);
-  std::printf("%.1f MB resident, %.1f computed\n", 1e-6 * resident, 1e-6 * ComputedBytes(*shard));
+  LogInfo("row_budget", {{"resident", resident}, {"computed", ComputedBytes(*shard)}});
   EXPECT_LE(resident, 1.15 * ComputedBytes(*shard));
   EXPECT_GE(resident, 0.8 * ComputedBytes(*shard));
   // Rows that went make room for as many: where nothing waits, memory has not grown since.

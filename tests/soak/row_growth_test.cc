@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <ctime>
 #include <memory>
 #include <vector>
 
+#include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/table/key_slots.h"
 #include "gtest/gtest.h"
@@ -83,9 +83,9 @@ TEST(RowGrowthTest, PullsAreAsFastWhileTheShardGrows) {
   const double afterwards = Percentile(constant.seconds(), 0.999);
   // What the slowest push, which makes 1,000 rows, takes beyond an ordinary one.
   const double pause = Percentile(pushes, 1) - Percentile(pushes, 0.5);
-  std::printf(
-      "p99.9 of a pull of %zu rows: %.0f us while growing, %.0f us afterwards; pause %.0f us\n",
-      kBatch, 1e6 * while_growing, 1e6 * afterwards, 1e6 * pause);
+  LogInfo("row_growth", {{"pull_p999_us_growing", 1e6 * while_growing},
+                         {"pull_p999_us_afterwards", 1e6 * afterwards},
+                         {"pause_us", 1e6 * pause}});
   EXPECT_LE(while_growing, 2 * afterwards);
 }
 
@@ -106,8 +106,7 @@ TEST(RowGrowthTest, AimedKeysCostAtMostTenTimesAsMuch) {
   const double random = SecondsToFill(kKeys, [](Random& r) { return r.Next(); });
   const double aimed = SecondsToFill(
       kKeys, [](Random& r) { return (uint64_t{0xabcdef0123} << 24) + r.Below(1 << 24); });
-  std::printf("%llu keys: %.2f s, and %.2f s with hashes that share 40 bits\n",
-              static_cast<unsigned long long>(kKeys), random, aimed);
+  LogInfo("aimed_keys", {{"random_s", random}, {"aimed_s", aimed}});
   EXPECT_LE(aimed, 10 * random);
 }
 
