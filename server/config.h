@@ -37,8 +37,9 @@ struct Config {
   // Where the tables are: host (the memory of this process) or cuda (that of a GPU). The servers of
   // a job may differ in it.
   std::string table_memory = "host";
-  // A folder of a local disk for the rows of sparse tables, which may then be larger than the memory
-  // (server/table/row_file.h). Empty = they are in memory. The servers of a job may differ in it.
+  // A folder of a local disk for the rows of sparse tables, which may then be larger than the
+  // memory (server/table/row_file.h). Empty = they are in memory. The servers of a job may differ
+  // in it.
   std::string row_folder;
   // The folder of the store of snapshots, the same one for the scheduler and all servers of the
   // job. Empty = none: the job can neither make nor continue snapshots.

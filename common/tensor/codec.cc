@@ -71,8 +71,8 @@ void ForEachChunk(WireFormat format, size_t count, Work work) {
   }
 }
 
-// Calls `work(first, byte, count, bytes)` for each span of elements that is encoded by itself: a row in
-// kInt8Block, else all rows at once.
+// Calls `work(first, byte, count, bytes)` for each span of elements that is encoded by itself: a
+// row in kInt8Block, else all rows at once.
 template <typename Work>
 void ForEachSpan(WireFormat format, size_t width, size_t elements, Work work) {
   COVEY_CHECK(width > 0 && elements % width == 0);

@@ -60,13 +60,13 @@ struct SparseShardConfig {
 //
 // Actor-confined. Deterministic: the rows depend on the config and on the sequence of Apply calls
 // only. Memory: the width and the optimizer's slots, 4 bytes for each element, and about 40 bytes
-// more per row; about 30 bytes per key that waits. Memory of rows that went is used again, and not
+// more per row; about 40 bytes per key that waits. Memory of rows that went is used again, and not
 // returned.
 class SparseShard : public std::enable_shared_from_this<SparseShard> {
  public:
   // Values and the state of optimizers are in `memory`, which outlives it; the index, and what is
-  // four bytes per row, in that of the process. INVALID_ARGUMENT: a part of the config is not valid,
-  // or not possible for rows.
+  // four bytes per row, in that of the process. INVALID_ARGUMENT: a part of the config is not
+  // valid, or not possible for rows.
   static absl::StatusOr<std::shared_ptr<SparseShard>> Create(
       const SparseShardConfig& config, RowMemory& memory = ProcessRowMemory());
   // A new one of the same config, in the same memory.

@@ -7,8 +7,8 @@
 
 namespace covey::server {
 
-// Where the rows of a data loop's sparse tables are, with the state of their optimizers. The bits do
-// not depend on it.
+// Where the rows of a data loop's sparse tables are, with the state of their optimizers. The bits
+// do not depend on it.
 //
 // Actor-confined, except that any thread may drop chunks.
 class RowMemory {
