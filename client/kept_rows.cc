@@ -21,7 +21,7 @@ constexpr size_t kFloatsPerLine = 16;
 constexpr size_t kLinesAhead = 4;
 // The maximum age has so many ticks, or fewer where a tick is a nanosecond.
 constexpr int64_t kTicksOfAge = 1 << 20;
-// Times are counted anew from here on.
+// Beyond so many ticks, the first tick is moved, so that times fit in 32 bits.
 constexpr int64_t kTicksMax = int64_t{1} << 31;
 
 int64_t TicksIn(absl::Duration duration, absl::Duration tick) {
@@ -49,20 +49,6 @@ void CopyRow(const float* from, size_t width, float* to) {
     to += kFloatsPerLine;
   }
   std::copy_n(from, width, to);
-}
-
-// Runs the three stages for each key, in the order of keys, and each stage kAhead keys later than
-// the one before. Of what a stage leaves to the next one, kAhead are waiting at most.
-template <typename Fetch, typename Search, typename Copy>
-void InStages(size_t keys, const Fetch& fetch, const Search& search, const Copy& copy) {
-  const auto run = [keys](size_t end, const auto& stage) {
-    for (size_t i = end - std::min(end, kAhead); i < std::min(end, keys); ++i) stage(i);
-  };
-  for (size_t end = kAhead; end < keys + 3 * kAhead; end += kAhead) {
-    if (end >= 3 * kAhead) run(end - 2 * kAhead, copy);
-    if (end >= 2 * kAhead) run(end - kAhead, search);
-    run(end, fetch);
-  }
 }
 
 }  // namespace
@@ -150,25 +136,41 @@ void KeptRows::CountFound(const Place& place) {
   if (found < kFoundMax) set.found += 1u << (2 * place.way);
 }
 
+// Fetches the set of each key, searches it, and copies the row of the place that was found: in the
+// order of keys, and each stage kAhead keys later than the one before.
+template <typename Search, typename Copy>
+void KeptRows::InStages(std::span<const uint64_t> keys, const Search& search, const Copy& copy) {
+  // Of what a stage leaves to the next one, kAhead are waiting at most.
+  std::array<size_t, kAhead> sets;
+  std::array<Place, kAhead> places;
+  const auto run = [&keys](size_t end, const auto& stage) {
+    for (size_t i = end - std::min(end, kAhead); i < std::min(end, keys.size()); ++i) stage(i);
+  };
+  for (size_t end = kAhead; end < keys.size() + 3 * kAhead; end += kAhead) {
+    if (end >= 3 * kAhead) {
+      run(end - 2 * kAhead, [&](size_t i) { copy(i, places[i % kAhead]); });
+    }
+    if (end >= 2 * kAhead) {
+      run(end - kAhead, [&](size_t i) {
+        Place& place = places[i % kAhead];
+        place = search(i, sets[i % kAhead]);
+        if (place.way != kWays) PrefetchRow(Row(place), stride_);
+      });
+    }
+    run(end, [&](size_t i) {
+      sets[i % kAhead] = SetOf(keys[i]);
+      __builtin_prefetch(&sets_[sets[i % kAhead]], 1);
+    });
+  }
+}
+
 void KeptRows::Find(absl::Time now, std::span<const uint64_t> keys, std::span<float> rows,
                     std::vector<uint32_t>& unfilled) {
   COVEY_CHECK(rows.size() == keys.size() * width_);
   const uint32_t ticks = Ticks(now);
-  std::array<size_t, kAhead> sets;
-  std::array<Place, kAhead> places;
   InStages(
-      keys.size(),
-      [&](size_t i) {
-        sets[i % kAhead] = SetOf(keys[i]);
-        __builtin_prefetch(&sets_[sets[i % kAhead]], 1);
-      },
-      [&](size_t i) {
-        const Place place = Look(sets[i % kAhead], keys[i]);
-        places[i % kAhead] = place;
-        if (place.way != kWays) PrefetchRow(Row(place), stride_);
-      },
-      [&](size_t i) {
-        const Place& place = places[i % kAhead];
+      keys, [&](size_t i, size_t set) { return Look(set, keys[i]); },
+      [&](size_t i, const Place& place) {
         if (place.way != kWays && IsFresh(place, keys[i], ticks)) {
           ++counts_.found;
           CountFound(place);
@@ -227,24 +229,14 @@ void KeptRows::Keep(absl::Time time, std::span<const uint64_t> keys, std::span<c
   COVEY_CHECK(rows.size() == keys.size() * width_);
   SetNewest(versions);
   const uint32_t read_at = Ticks(time);
-  std::array<size_t, kAhead> sets;
-  std::array<Place, kAhead> places;
   InStages(
-      keys.size(),
-      [&](size_t i) {
-        sets[i % kAhead] = SetOf(keys[i]);
-        __builtin_prefetch(&sets_[sets[i % kAhead]], 1);
-      },
-      [&](size_t i) {
+      keys,
+      [&](size_t i, size_t set) {
         const uint16_t shard = ShardOf(keys[i]);
-        Place& place = places[i % kAhead];
-        place = {};
-        if (versions[shard].generation < newest_[shard].generation) return;
-        place = PlaceFor(sets[i % kAhead], keys[i], read_at, versions[shard].version.value());
-        if (place.way != kWays) PrefetchRow(Row(place), stride_);
+        if (versions[shard].generation < newest_[shard].generation) return Place{};
+        return PlaceFor(set, keys[i], read_at, versions[shard].version.value());
       },
-      [&](size_t i) {
-        const Place& place = places[i % kAhead];
+      [&](size_t i, const Place& place) {
         if (place.way != kWays) CopyRow(rows.data() + i * width_, width_, Row(place));
       });
 }

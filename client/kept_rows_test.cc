@@ -74,7 +74,7 @@ TEST(KeptRowsTest, ARowIsStaleBeyondItsAge) {
   EXPECT_EQ(Left(kept, kStart + absl::Seconds(4), {1}), Places());
 }
 
-// Times are counted in 32 bits, and anew when these are full.
+// Ticks have 32 bits; the first tick is moved when they are full.
 TEST(KeptRowsTest, AgesAreRightAfterVeryLongTimes) {
   KeptRows kept(1, kOneShard, {.rows = 10, .age = absl::Milliseconds(10)});
   absl::Time now = kStart;

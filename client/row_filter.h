@@ -29,7 +29,7 @@ namespace covey::client {
 //   ... before the table is evaluated, and at the end
 //   COVEY_RETURN_IF_ERROR(filter->Flush());
 //
-// What is held back is added to the next gradient of its key, and goes with it or in a Flush
+// A row that is held back is added to the next gradient of its key, and goes with it or in a Flush
 // (client/row_residuals.h); only a process that dies loses it. The filter of OSDI 2014 drops it,
 // because its servers get the gradient of all examples again in each pass. FTRL gets each gradient
 // once: its weight follows from z, the sum of all gradients, and from n, the sum of their squares

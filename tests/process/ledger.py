@@ -103,7 +103,7 @@ class Account:
         certain, possible = producer.expectation()
         # A flush may apply a buffered push without its partner; then it counts as two.
         heaviest = 2 if producer.contract == "buffered:2" else 1
-        # Nobody has pushed further keys.
+        # Producers have pushed to no key beyond those of the account.
         certain += [0] * (len(counts) - len(certain))
         possible += [0] * (len(counts) - len(possible))
         for element, count in enumerate(counts):

@@ -81,7 +81,7 @@ int ExportRowsCommand(int count, const char* const* arguments) {
     PrintFailure(arguments[0], exported.status());
     return ExitCodeOf(exported.status());
   }
-  // What is in the folder is also what a program wants to know.
+  // The manifest in the folder is also the JSON output.
   WriteAll(STDOUT_FILENO, scheduler.json ? RowsManifest(*exported) : Describe(what, *exported));
   return kExitOk;
 }

@@ -17,7 +17,7 @@ namespace covey::client {
 // Actor-confined. Deterministic. Limits: kKeyListsPerShardMax of each shard.
 class KeptKeyLists {
  public:
-  // Who keeps lists. Another head keeps none, and neither does another generation.
+  // The head that keeps lists, for one generation of the shard; a new head or generation has none.
   struct Keeper {
     Address head;
     uint64_t generation = 0;

@@ -64,7 +64,7 @@ class SnapshotTrainer : public Script {
   // Pushes the step to the table, then to those after it.
   void Push(absl::Time now, Which which, const proto::Group& group, uint64_t element,
             client::ClientActor& client, Outbox& outbox);
-  // What is pushed; sets gradient_, and makes room in values_.
+  // The push of a step to the table; sets gradient_, and makes room in values_.
   client::Operation MakePush(Which which, uint64_t element, client::ClientActor& client);
   void Pushed(absl::Time now, GroupId group, const absl::Status& status,
               client::ClientActor& client);
