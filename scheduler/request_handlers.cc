@@ -60,6 +60,12 @@ void RequestHandlers::Register(const Call& call) {
   const proto::RegisterRequest& request = call.envelope().register_request();
   const auto registration =
       machines_.membership.Register(call.now, request, call.request.incarnation());
+  if (absl::IsAlreadyExists(registration.status())) {
+    // This process may be the next life of a holder that died before it watched the view.
+    if (auto probe = machines_.membership.OnRankTaken(call.now, request)) {
+      call.outbox.Send(*std::move(probe));
+    }
+  }
   if (!registration.ok()) return Refuse(call, registration.status());
   // Before any request that could create a table of the same name.
   machines_.PlaceRestoredTables();

@@ -115,11 +115,7 @@ void SchedulerActor::OnDiskDurable(absl::Time now, const Message& message, Outbo
 
 void SchedulerActor::OnConnectionLost(const Message& message, Outbox& outbox) {
   auto probe = machines_.membership.OnConnectionLost(message.envelope.connection_lost());
-  if (!probe || !disk_failure().ok()) return;
-  Message request;
-  request.set_to({kSchedulerNode, kProbeLoop});
-  *request.envelope.mutable_probe_request() = *std::move(probe);
-  outbox.Send(std::move(request));
+  if (probe && disk_failure().ok()) outbox.Send(*std::move(probe));
 }
 
 void SchedulerActor::OnProbeReply(absl::Time now, const Message& message, Outbox& outbox) {

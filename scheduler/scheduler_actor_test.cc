@@ -41,7 +41,7 @@ class SchedulerActorTest : public ::testing::Test {
       }
     }
   }
-  void Receive(Message message) {
+  void Receive(const Message& message) {
     Outbox outbox;
     actor_->Receive(now_, message, outbox);
     Take(outbox);
@@ -54,7 +54,7 @@ class SchedulerActorTest : public ::testing::Test {
         pending_appends_[0].envelope.disk_append().index());
     SetStatus(status, reply);
     pending_appends_.clear();
-    Receive(std::move(reply));
+    Receive(reply);
   }
   void SyncDisk() {
     while (!pending_appends_.empty()) AnswerDisk();
@@ -109,7 +109,7 @@ class SchedulerActorTest : public ::testing::Test {
   Message Call(Message request) {
     const uint64_t id = request.envelope.header().request_id();
     sent_.clear();
-    Receive(std::move(request));
+    Receive(request);
     SyncDisk();
     Message reply = TakeOnlyReply();
     EXPECT_EQ(reply.envelope.header().request_id(), id);
@@ -623,9 +623,20 @@ TEST_F(SchedulerChainsTest, ARefusedReconnectPromotesAndRepairsInOneRecord) {
   const Message answer = Call(ask);
   const auto& events = answer.envelope.status_reply().events();
   EXPECT_THAT(events[events.size() - 2].text(),
-              HasSubstr("server-0 (node 2, pid 0 on host ) dead: connection lost and reconnect "
-                        "refused"));
+              HasSubstr("server-0 (node 2, pid 0 on host ) dead: its host refuses a connection"));
   EXPECT_THAT(events[events.size() - 1].text(), HasSubstr("joining on server-"));
+}
+
+TEST_F(SchedulerChainsTest, AProcessThatIsRefusedARankHasItsHolderProbed) {
+  Advance(absl::Seconds(2));
+  Message request = RegisterRequest(99, proto::SERVER);
+  request.envelope.mutable_register_request()->set_rank(0);
+  sent_.clear();
+  Receive(request);
+  ASSERT_EQ(sent_.size(), 2);
+  EXPECT_EQ(sent_[0].to(), (Address{kSchedulerNode, kProbeLoop}));
+  EXPECT_EQ(sent_[0].envelope.probe_request().node(), 2u);
+  EXPECT_TRUE(absl::IsAlreadyExists(StatusOf(sent_[1]))) << StatusOf(sent_[1]);
 }
 
 TEST_F(SchedulerChainsTest, ADrainedServerEmptiesAndIsToldByTheView) {

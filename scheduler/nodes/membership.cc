@@ -193,22 +193,38 @@ void Membership::Declare(absl::Time now, NodeId id, const std::string& evidence)
   change.Commit();
 }
 
-std::optional<proto::ProbeRequest> Membership::OnConnectionLost(const proto::ConnectionLost& lost) {
+std::optional<Message> Membership::OnConnectionLost(const proto::ConnectionLost& lost) {
   const proto::Node* node = FindNode(state_.view(), NodeId(lost.node()));
-  const auto health = health_.find(NodeId(lost.node()));
-  if (node == nullptr || health == health_.end() || node->incarnation() != lost.incarnation() ||
-      health->second.is_probed) {
-    return std::nullopt;
-  }
-  const auto endpoint = std::find_if(node->endpoints().begin(), node->endpoints().end(),
+  if (node == nullptr || node->incarnation() != lost.incarnation()) return std::nullopt;
+  return Probe(*node);
+}
+
+std::optional<Message> Membership::OnRankTaken(absl::Time now,
+                                               const proto::RegisterRequest& refused) {
+  if (refused.rank() < 0) return std::nullopt;
+  const proto::Node* holder =
+      FindHolder(state_.view(), refused.role(), static_cast<uint32_t>(refused.rank()));
+  if (holder == nullptr) return std::nullopt;
+  const auto health = health_.find(NodeId(holder->id()));
+  if (health == health_.end()) return std::nullopt;
+  if (health->second.detector.Silence(now) <= 2 * options_.heartbeat) return std::nullopt;
+  return Probe(*holder);
+}
+
+std::optional<Message> Membership::Probe(const proto::Node& node) {
+  const auto health = health_.find(NodeId(node.id()));
+  if (health == health_.end() || health->second.is_probed) return std::nullopt;
+  const auto endpoint = std::find_if(node.endpoints().begin(), node.endpoints().end(),
                                      [](const std::string& e) { return !e.empty(); });
-  if (endpoint == node->endpoints().end()) return std::nullopt;
+  if (endpoint == node.endpoints().end()) return std::nullopt;
   health->second.is_probed = true;
-  proto::ProbeRequest probe;
-  probe.set_node(lost.node());
-  probe.set_incarnation(lost.incarnation());
+  Message message;
+  message.set_to({kSchedulerNode, kProbeLoop});
+  proto::ProbeRequest& probe = *message.envelope.mutable_probe_request();
+  probe.set_node(node.id());
+  probe.set_incarnation(node.incarnation());
   probe.set_endpoint(*endpoint);
-  return probe;
+  return message;
 }
 
 std::optional<Membership::Death> Membership::OnProbeReply(absl::Time now,
@@ -222,7 +238,7 @@ std::optional<Membership::Death> Membership::OnProbeReply(absl::Time now,
   health->second.is_probed = false;
   if (reply.result() != proto::ProbeReply::REFUSED) return std::nullopt;
   const NodeId dead(node->id());
-  Declare(now, dead, "connection lost and reconnect refused");
+  Declare(now, dead, "its host refuses a connection");
   return Death{.node = dead};
 }
 

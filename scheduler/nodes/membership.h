@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "common/cluster/failure_detector.h"
 #include "common/cluster/ids.h"
+#include "common/net/message.h"
 #include "proto/process.pb.h"
 #include "proto/scheduler.pb.h"
 #include "scheduler/groups/groups.h"
@@ -82,9 +83,12 @@ class Membership {
   std::vector<Death> DeclareDead(absl::Time now);
   // When DeclareDead has to be called at the latest.
   absl::Time NextDeath() const;
-  // The connection on which a node watched the view broke. Returns the probe that checks whether
-  // the node is gone. Nothing when the node is not ALIVE, listens nowhere, or is being probed.
-  std::optional<proto::ProbeRequest> OnConnectionLost(const proto::ConnectionLost& lost);
+  // Two signs that a node may be gone: the connection on which it watched the view broke; or a
+  // process asks for the rank it holds, and two of its heartbeats are missing. Each returns the
+  // ProbeRequest that checks it, addressed to the prober. Nothing when the node is not ALIVE,
+  // listens nowhere, or is being probed.
+  std::optional<Message> OnConnectionLost(const proto::ConnectionLost& lost);
+  std::optional<Message> OnRankTaken(absl::Time now, const proto::RegisterRequest& refused);
   // The result of a probe. REFUSED is death, unless the node was heard since the probe was sent;
   // any other result proves nothing.
   std::optional<Death> OnProbeReply(absl::Time now, const proto::ProbeReply& reply);
@@ -110,6 +114,7 @@ class Membership {
   };
 
   Health NewHealth(absl::Time now, absl::Duration grace) const;
+  std::optional<Message> Probe(const proto::Node& node);
   void Declare(absl::Time now, NodeId id, const std::string& evidence);
   // Adds a node to the view.
   const proto::Node& AddNode(const proto::RegisterRequest& request, Incarnation incarnation,

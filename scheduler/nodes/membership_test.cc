@@ -160,11 +160,22 @@ class ProbeTest : public MembershipTest {
  protected:
   ProbeTest() { RegisterAll(); }
 
+  static std::optional<proto::ProbeRequest> Request(const std::optional<Message>& probe) {
+    if (!probe) return std::nullopt;
+    EXPECT_EQ(probe->to(), (Address{kSchedulerNode, kProbeLoop}));
+    return probe->envelope.probe_request();
+  }
+  std::optional<proto::ProbeRequest> Ask(int rank, absl::Duration silence = absl::Seconds(2)) {
+    proto::RegisterRequest request;
+    request.set_role(proto::SERVER);
+    request.set_rank(rank);
+    return Request(membership_.OnRankTaken(kStart + silence, request));
+  }
   std::optional<proto::ProbeRequest> Lose(uint64_t node, uint64_t incarnation) {
     proto::ConnectionLost lost;
     lost.set_node(node);
     lost.set_incarnation(incarnation);
-    return membership_.OnConnectionLost(lost);
+    return Request(membership_.OnConnectionLost(lost));
   }
   std::optional<Membership::Death> Reply(proto::ProbeReply::Result result, uint64_t node = 2,
                                          uint64_t incarnation = 11) {
@@ -186,11 +197,27 @@ TEST_F(ProbeTest, ARefusedReconnectIsDeath) {
   const auto death = Reply(proto::ProbeReply::REFUSED);
   ASSERT_TRUE(death.has_value());
   EXPECT_EQ(death->node, NodeId(2));
-  EXPECT_THAT(state_.News(), HasSubstr("dead: connection lost and reconnect refused"));
+  EXPECT_THAT(state_.News(), HasSubstr("dead: its host refuses a connection"));
   EXPECT_EQ(death->lease_end, absl::InfinitePast()) << "its process is gone";
   EXPECT_EQ(view().nodes(0).state(), proto::Node::DEAD);
   EXPECT_EQ(view().epoch(), 4u);
   EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
+}
+
+TEST_F(ProbeTest, TheHolderOfARankThatIsAskedForIsProbed) {
+  membership_.OnHeartbeat(kStart, NodeId(2), {});
+  EXPECT_EQ(Ask(0, absl::Seconds(1)), std::nullopt) << "it was heard";
+  EXPECT_EQ(Ask(7), std::nullopt) << "nobody holds it";
+  EXPECT_EQ(Ask(-1), std::nullopt) << "any rank would do";
+  const auto probe = Ask(0);
+  ASSERT_TRUE(probe.has_value());
+  EXPECT_EQ(probe->node(), 2u);
+  EXPECT_EQ(probe->incarnation(), 11u);
+  EXPECT_EQ(Ask(0), std::nullopt) << "is being probed";
+  EXPECT_EQ(Reply(proto::ProbeReply::CONNECTED), std::nullopt);
+  ASSERT_TRUE(Ask(0).has_value()) << "asked again";
+  EXPECT_EQ(Reply(proto::ProbeReply::REFUSED)->node, NodeId(2));
+  EXPECT_EQ(Ask(0), std::nullopt) << "is dead";
 }
 
 TEST_F(ProbeTest, AnythingElseProvesNothing) {

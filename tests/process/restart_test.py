@@ -60,6 +60,18 @@ class RestartTest(cluster.ProcessTest):
         first.signal(signal.SIGKILL)
         self._worker(running).await_line('"event":"ready"')
 
+    def test_worker_is_restarted_after_it_died_unseen(self):
+        log = os.path.join(self.folder, "decisions")
+        running = cluster.Cluster(
+            self, scheduler_options=["--log-file", log, "--silence-min", "10m"])
+        first = self._worker(running)
+        first.await_line('"event":"ready"')
+        running.scheduler.kill()
+        first.kill()
+        running.restart_scheduler()
+        # No stream of the first worker has reached this scheduler, so none breaks.
+        self._worker(running).await_line('"event":"ready"')
+
     def test_worker_is_restarted_long_before_its_death_is_known(self):
         running = cluster.Cluster(self, scheduler_options=["--silence-min", "7s"])
         frozen = self._worker(running)
