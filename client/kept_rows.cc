@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/base/random.h"
 #include "common/table/key_slots.h"
+#include "common/tensor/row_copy.h"
 
 namespace covey::client {
 namespace {
@@ -39,16 +40,6 @@ size_t StrideOf(size_t width) {
 void PrefetchRow(const float* row, size_t stride) {
   const size_t lines = std::min(kLinesAhead, (stride + kFloatsPerLine - 1) / kFloatsPerLine);
   for (size_t i = 0; i < lines; ++i) __builtin_prefetch(row + i * kFloatsPerLine);
-}
-
-// A call of memmove costs more than the copy of a short row.
-void CopyRow(const float* from, size_t width, float* to) {
-  for (; width >= kFloatsPerLine; width -= kFloatsPerLine) {
-    std::memcpy(to, from, kFloatsPerLine * sizeof(float));
-    from += kFloatsPerLine;
-    to += kFloatsPerLine;
-  }
-  std::copy_n(from, width, to);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/row_batch.h"
 #include "common/base/clock.h"
+#include "common/tensor/row_copy.h"
 
 namespace covey::client {
 // A pull of rows that were missing. Its handle hands the memory over: the client's loop has it
@@ -89,8 +90,7 @@ Handle RowCache::Pull(std::span<const uint64_t> keys, std::span<float> rows,
   }
   const auto finish = [reading, rows, width](const OperationResult&) {
     for (size_t i = 0; i < reading->places.size(); ++i) {
-      std::copy_n(reading->rows.data() + i * width, width,
-                  rows.data() + reading->places[i] * width);
+      CopyRow(reading->rows.data() + i * width, width, rows.data() + reading->places[i] * width);
     }
   };
   reading->handle =

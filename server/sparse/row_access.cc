@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/row_copy.h"
 #include "server/sparse/sparse_shard.h"
 
 namespace covey::server {
@@ -176,7 +177,7 @@ void SparseShard::Read(std::span<const uint64_t> keys, std::span<float> values,
       const size_t ready = i - kRowsAhead;
       float* const to = values.data() + ready * config_.width;
       if (const float* const row = found[ready % kRowsAhead]; row != nullptr) {
-        std::copy_n(row, config_.width, to);
+        CopyRow(row, config_.width, to);
       } else {
         Initialize(config_.initializer, keys[ready] * config_.width, {to, config_.width});
       }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/random.h"
+#include "common/tensor/row_copy.h"
 #include "server/sparse/sparse_shard.h"
 
 namespace covey::server {
@@ -77,7 +78,7 @@ ScannedRows SparseShard::Scan(const RowScan& scan) const {
       const char* const ahead = reinterpret_cast<const char*>(rows[i + kRowsAhead]);
       for (size_t line = 0; line < row_bytes; line += 64) __builtin_prefetch(ahead + line);
     }
-    std::copy_n(rows[i], config_.width, to);
+    CopyRow(rows[i], config_.width, to);
   }
   if (!scan.since) return piece;
   std::vector<uint64_t> removed;

@@ -2,13 +2,17 @@
 #include "client/engine/requests/key_batch.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/base/random.h"
 #include "common/net/frame_checksum.h"
 #include "common/table/key_slots.h"
 #include "common/tensor/kernels.h"
+#include "common/tensor/row_copy.h"
 
 namespace covey {
 namespace {
@@ -27,33 +31,105 @@ void PrefetchRow(const float* row, size_t width) {
   for (size_t i = 0; i < width; i += kFloatsPerLine) __builtin_prefetch(row + i, kIsWrite);
 }
 
-}  // namespace
+// A key that does not fit into one word with its shard and its place.
+struct WideKey {
+  uint64_t key;
+  uint32_t place;
+  uint32_t shard;
+};
 
-template <typename Digit>
-void KeyBatch::SortBy(const Digit& digit) {
-  std::fill(counts_.begin(), counts_.end(), 0);
-  for (const Placed& placed : placed_) ++counts_[digit(placed)];
-  uint32_t begin = 0;
-  for (uint32_t& count : counts_) {
-    const uint32_t end = begin + count;
-    count = begin;
-    begin = end;
+// All batches of a thread share this memory, so that it stays in the cache.
+template <typename Item>
+struct SortMemory {
+  std::vector<Item> items;
+  std::vector<Item> spare;
+  std::vector<uint32_t> counts;
+
+  static SortMemory& OfThread() {
+    thread_local SortMemory memory;
+    return memory;
   }
-  sorted_.resize(placed_.size());
-  for (const Placed& placed : placed_) sorted_[counts_[digit(placed)]++] = placed;
-  placed_.swap(sorted_);
+};
+
+// Sorts the items by the bits of number(item) from `first_bit` to `last_bit`, and keeps the order
+// of equal ones.
+template <typename Item, typename Number>
+void SortByBits(int first_bit, int last_bit, const Number& number, SortMemory<Item>& memory) {
+  auto& [items, spare, counts] = memory;
+  spare.resize(items.size());
+  for (int shift = first_bit; shift < last_bit; shift += kDigitBits) {
+    const uint64_t mask = (uint64_t{1} << std::min(kDigitBits, last_bit - shift)) - 1;
+    counts.assign(kDigits, 0);
+    for (const Item& item : items) ++counts[(number(item) >> shift) & mask];
+    uint32_t begin = 0;
+    for (uint32_t& count : counts) begin += std::exchange(count, begin);
+    for (const Item& item : items) spare[counts[(number(item) >> shift) & mask]++] = item;
+    items.swap(spare);
+  }
 }
 
-void KeyBatch::Sort(uint64_t differing_bits) {
-  counts_.resize(kDigits);
-  for (int shift = 0; shift < 64; shift += kDigitBits) {
-    // All keys have this digit in common.
-    if ((differing_bits >> shift) % kDigits == 0) continue;
-    SortBy([shift](const Placed& placed) { return (placed.key >> shift) % kDigits; });
+}  // namespace
+
+uint32_t KeyBatch::CountedShardOf(uint64_t key) {
+  const uint32_t shard = shard_ends_.size() == 1 ? 0 : shard_of_slots_[SlotOfKey(key)];
+  ++shard_sizes_[shard];
+  return shard;
+}
+
+void KeyBatch::SortNarrow(std::span<const uint64_t> keys, const SortedBits& bits) {
+  auto& memory = SortMemory<uint64_t>::OfThread();
+  memory.items.resize(keys.size());
+  const uint64_t key_mask = (uint64_t{1} << bits.of_key) - 1;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    uint64_t item = CountedShardOf(keys[i]);
+    item = item << bits.of_key | ((keys[i] >> bits.lowest) & key_mask);
+    memory.items[i] = item << bits.of_place | i;
   }
-  if (shard_ends_.size() == 1) return;
-  counts_.resize(shard_ends_.size());
-  SortBy([](const Placed& placed) { return placed.shard; });
+  SortByBits(
+      bits.of_place, bits.of_place + bits.of_key + bits.of_shard,
+      [](uint64_t item) { return item; }, memory);
+  const uint64_t place_mask = (uint64_t{1} << bits.of_place) - 1;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    order_[i] = static_cast<uint32_t>(memory.items[i] & place_mask);
+  }
+}
+
+void KeyBatch::SortWide(std::span<const uint64_t> keys, const SortedBits& bits) {
+  auto& memory = SortMemory<WideKey>::OfThread();
+  memory.items.resize(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    memory.items[i] = {
+        .key = keys[i], .place = static_cast<uint32_t>(i), .shard = CountedShardOf(keys[i])};
+  }
+  SortByBits(
+      bits.lowest, bits.lowest + bits.of_key, [](const WideKey& item) { return item.key; }, memory);
+  SortByBits(
+      0, bits.of_shard, [](const WideKey& item) { return uint64_t{item.shard}; }, memory);
+  for (size_t i = 0; i < keys.size(); ++i) order_[i] = memory.items[i].place;
+}
+
+void KeyBatch::Sort(std::span<const uint64_t> keys) {
+  order_.resize(keys.size());
+  shard_sizes_.assign(shard_ends_.size(), 0);
+  uint64_t in_all = ~uint64_t{0};
+  uint64_t in_any = 0;
+  for (const uint64_t key : keys) {
+    in_all &= key;
+    in_any |= key;
+  }
+  const uint64_t differing = in_any & ~in_all;
+  const int lowest = differing == 0 ? 0 : std::countr_zero(differing);
+  const SortedBits bits = {
+      .lowest = lowest,
+      .of_key = static_cast<int>(std::bit_width(differing)) - lowest,
+      .of_shard = static_cast<int>(std::bit_width(shard_ends_.size() - 1)),
+      .of_place = static_cast<int>(std::bit_width(keys.size())),
+  };
+  if (bits.of_key + bits.of_shard + bits.of_place <= 64) {
+    SortNarrow(keys, bits);
+  } else {
+    SortWide(keys, bits);
+  }
 }
 
 void KeyBatch::Assign(std::span<const uint64_t> keys, std::span<const uint64_t> shard_ends) {
@@ -68,35 +144,28 @@ void KeyBatch::Assign(std::span<const uint64_t> keys, std::span<const uint64_t> 
       shard_of_slots_.resize(shard_ends[shard], static_cast<uint16_t>(shard));
     }
   }
-  placed_.resize(keys.size());
-  uint64_t in_all = ~uint64_t{0};
-  uint64_t in_any = 0;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    placed_[i] = {.key = keys[i],
-                  .position = static_cast<uint32_t>(i),
-                  .shard = shard_of_slots_[SlotOfKey(keys[i])]};
-    in_all &= keys[i];
-    in_any |= keys[i];
-  }
-  Sort(in_any & ~in_all);
+  Sort(keys);
 
-  keys_.clear();
-  occurrences_.clear();
-  order_.resize(keys.size());
-  shard_begins_.assign(1, 0);
-  for (size_t i = 0; i < placed_.size(); ++i) {
-    const Placed& placed = placed_[i];
-    while (shard_begins_.size() <= placed.shard) {
-      shard_begins_.push_back(static_cast<uint32_t>(keys_.size()));
+  keys_.resize(keys.size());
+  occurrences_.resize(keys.size());
+  shard_begins_.clear();
+  size_t distinct = 0;
+  size_t end = 0;
+  for (const uint32_t size : shard_sizes_) {
+    shard_begins_.push_back(static_cast<uint32_t>(distinct));
+    const size_t begin = end;
+    end += size;
+    for (size_t i = begin; i < end; ++i) {
+      const uint64_t key = keys[order_[i]];
+      if (i > begin && key == keys_[distinct - 1]) continue;
+      keys_[distinct] = key;
+      occurrences_[distinct++] = static_cast<uint32_t>(i);
     }
-    if (i == 0 || placed.key != placed_[i - 1].key) {
-      keys_.push_back(placed.key);
-      occurrences_.push_back(static_cast<uint32_t>(i));
-    }
-    order_[i] = placed.position;
   }
+  shard_begins_.push_back(static_cast<uint32_t>(distinct));
+  keys_.resize(distinct);
+  occurrences_.resize(distinct);
   occurrences_.push_back(static_cast<uint32_t>(keys.size()));
-  shard_begins_.resize(shard_ends.size() + 1, static_cast<uint32_t>(keys_.size()));
   on_wire_.resize(shards());
   for (size_t shard = 0; shard < shards(); ++shard) {
     EncodedKeys& encoded = on_wire_[shard];
@@ -129,7 +198,7 @@ void KeyBatch::SumRows(size_t shard, size_t width, std::span<const float> rows,
       }
       const std::span<const float> row = rows.subspan(order_[at] * width, width);
       if (at == occurrences_[i]) {
-        std::copy_n(row.data(), width, to);
+        CopyRow(row.data(), width, to);
       } else {
         AddInto({to, width}, row);
       }
@@ -142,7 +211,7 @@ void KeyBatch::PickRows(size_t shard, size_t width, std::span<const float> rows,
   COVEY_CHECK(rows.size() == size() * width && picked.size() == KeysOf(shard).size() * width);
   float* to = picked.data();
   for (size_t i = shard_begins_[shard]; i < shard_begins_[shard + 1]; ++i, to += width) {
-    std::copy_n(rows.data() + order_[occurrences_[i]] * width, width, to);
+    CopyRow(rows.data() + order_[occurrences_[i]] * width, width, to);
   }
 }
 
@@ -156,7 +225,7 @@ void KeyBatch::SpreadRows(size_t shard, size_t width, std::span<const float> of_
       if (at + kRowsAhead < end) {
         PrefetchRow<1>(rows.data() + order_[at + kRowsAhead] * width, width);
       }
-      std::copy_n(from, width, rows.data() + order_[at] * width);
+      CopyRow(from, width, rows.data() + order_[at] * width);
     }
   }
 }

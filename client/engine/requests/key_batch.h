@@ -50,16 +50,21 @@ class KeyBatch {
                   std::span<float> rows) const;
 
  private:
-  struct Placed {
-    uint64_t key;
-    uint32_t position;
-    uint32_t shard;
+  // The bits by which the keys of a mini-batch are sorted.
+  struct SortedBits {
+    int lowest = 0;    // in which the keys differ
+    int of_key = 0;    // from the lowest to the highest in which they differ
+    int of_shard = 0;  // of a shard's number
+    int of_place = 0;  // of a place in the mini-batch
   };
 
-  // Sorts by `Digit`, a function of Placed, and keeps the order of equal ones.
-  template <typename Digit>
-  void SortBy(const Digit& digit);
-  void Sort(uint64_t differing_bits);
+  // Fills order_ with the places of the keys, by shard, by key, and by place; and shard_sizes_.
+  void Sort(std::span<const uint64_t> keys);
+  // By words of 64 bits, where shard, key and place fit in one, as those of ids below 2^40 do; and
+  // by items of twice that size.
+  void SortNarrow(std::span<const uint64_t> keys, const SortedBits& bits);
+  void SortWide(std::span<const uint64_t> keys, const SortedBits& bits);
+  uint32_t CountedShardOf(uint64_t key);
 
   std::vector<uint64_t> keys_;  // of all shards, one after the other
   std::vector<uint32_t>
@@ -68,10 +73,8 @@ class KeyBatch {
   std::vector<uint32_t> shard_begins_;  // in keys_, and the end
   std::vector<EncodedKeys> on_wire_;    // of each shard
   std::vector<uint16_t> shard_of_slots_;
-  std::vector<uint64_t> shard_ends_;  // that shard_of_slots_ was made for
-  std::vector<Placed> placed_;
-  std::vector<Placed> sorted_;
-  std::vector<uint32_t> counts_;
+  std::vector<uint64_t> shard_ends_;   // that shard_of_slots_ was made for
+  std::vector<uint32_t> shard_sizes_;  // keys of the mini-batch in each shard
 };
 
 }  // namespace covey
