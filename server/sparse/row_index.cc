@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/random.h"
+#include "server/table/row_memory.h"
 
 namespace covey::server {
 namespace {
@@ -55,7 +56,7 @@ RowIndex::Page* RowIndex::NewPage() {
         std::min(kPagesPerChunkMax, size_t{1} << std::min<size_t>(chunks_.size(), 6));
     const size_t bytes = chunk_pages_left_ == kPagesPerChunkMax ? 2 << 20  // one huge page
                                                                 : chunk_pages_left_ * sizeof(Page);
-    chunks_.push_back(Buffer::Allocate(bytes));
+    chunks_.push_back(ProcessRowMemory().NewChunk(bytes));
   }
   --chunk_pages_left_;
   return new (chunks_.back().MutableData() + chunk_pages_left_ * sizeof(Page)) Page();

@@ -19,7 +19,8 @@ class RowMemory {
   virtual Buffer NewChunk(size_t bytes) = 0;
 };
 
-// The memory of the process.
+// The memory of the process. Chunks of 2 MiB come from a reserve of 8 MiB (chunk_reserve.h). Any
+// thread may use it.
 RowMemory& ProcessRowMemory();
 
 }  // namespace covey::server
