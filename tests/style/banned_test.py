@@ -77,6 +77,7 @@ _BANS = [
         allowed={
             "common/runtime/event_loop.*": "one thread per loop",
             "common/store/store_thread.*": "a disk may take seconds, and no loop waits for it",
+            "server/table/chunk_reserve.*": "new memory may take milliseconds, and no loop waits for it",
             "*_bench.cc": "plays the other side",
             "*_test.cc": "plays the other side",
         },
@@ -99,6 +100,7 @@ _BANS = [
             "scheduler/rpc/admission.cc": "gRPC's threads ask it before they trouble the loop",
             "scheduler/log/etcd/fake_etcd.h": "a server, for tests, on gRPC's threads",
             "scheduler/overload_test.cc": "plays many nodes at once",
+            "server/table/chunk_reserve.*": "where loops take what its thread has made",
             "worker/data_source.cc": "where the program's thread meets the worker's loop",
             "worker/data_source_test.cc": "a scheduler, for tests, on gRPC's threads",
         },
