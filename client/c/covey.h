@@ -92,8 +92,9 @@ enum {
   COVEY_ALREADY_EXISTS = 6,
   COVEY_RESOURCE_EXHAUSTED = 8, /* a limit was reached; slow down, then retry */
   COVEY_FAILED_PRECONDITION = 9,
-  COVEY_ABORTED = 10,  /* this process was declared dead or replaced; stop */
-  COVEY_INTERNAL = 13, /* a bug of Covey */
+  COVEY_ABORTED = 10,      /* this process was declared dead or replaced; stop */
+  COVEY_OUT_OF_RANGE = 11, /* what has changed since is not known any more; read all rows again */
+  COVEY_INTERNAL = 13,     /* a bug of Covey */
   COVEY_UNAVAILABLE = 14,
   COVEY_DATA_LOSS = 15
 };
@@ -423,6 +424,58 @@ COVEY_API covey_code covey_row_filter_flush(covey_row_filter* filter, double sec
                                             covey_error* error);
 COVEY_API covey_code covey_row_filter_count(covey_row_filter* filter,
                                             covey_row_filter_counts* counts, covey_error* error);
+
+/* Reads all rows of a sparse table, whatever their keys, or what has changed since an earlier
+ * reading (client/row_reader.h). One call at a time; others wait. After covey_client_close only
+ * covey_row_reader_free may be called. */
+typedef struct covey_row_reader covey_row_reader;
+typedef struct covey_row_reader_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Of each piece, as in covey_pull_options: deadline in seconds, 0 = the client's; longest time in
+   * seconds since the last update, 0 = any. */
+  double seconds;
+  double max_age;
+  /* The text of covey_row_reader_token: reads what has changed since. Null = all rows. */
+  const char* since;
+} covey_row_reader_options;
+#define COVEY_ROW_READER_OPTIONS_INIT \
+  { sizeof(covey_row_reader_options), 0, 0, 0, 0 }
+/* About 1 MiB of rows. The arrays are valid until the next call of this reader. */
+typedef struct covey_row_piece {
+  uint32_t struct_size;
+  uint32_t shard;
+  uint64_t generation; /* of the shard, and the version of the piece */
+  uint64_t version;
+  const uint64_t* keys;
+  uint64_t count;
+  const float* rows;       /* a row for each key */
+  uint64_t elements;       /* count times covey_table_width */
+  const uint64_t* removed; /* keys that have no row any more */
+  uint64_t removed_count;
+} covey_row_piece;
+#define COVEY_ROW_PIECE_INIT \
+  { sizeof(covey_row_piece), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* INVALID_ARGUMENT: the table is dense, or `since` is no token. OUT_OF_RANGE: it is of another run
+ * of the job, or of another table. */
+COVEY_API covey_code covey_row_reader_new(covey_client* client, const covey_table* table,
+                                          const covey_row_reader_options* options,
+                                          covey_row_reader** reader, covey_error* error);
+/* Also while it reads. */
+COVEY_API void covey_row_reader_free(covey_row_reader* reader);
+/* 1: covey_row_reader_next would not wait now. */
+COVEY_API int32_t covey_row_reader_ready(covey_row_reader* reader);
+/* The next piece; `has_piece` is 0 after the last one. `seconds`: negative = waits as long as the
+ * piece may take; otherwise DEADLINE_EXCEEDED when it is over, and the reading goes on.
+ * OUT_OF_RANGE: changes since then are not known any more; read all rows again, into an empty
+ * copy. After an error the reader is of no use. */
+COVEY_API covey_code covey_row_reader_next(covey_row_reader* reader, double seconds,
+                                           covey_row_piece* piece, int32_t* has_piece,
+                                           covey_error* error);
+/* After the last piece: where a later reader goes on. Release the text with covey_text_free.
+ * FAILED_PRECONDITION: there are more pieces. */
+COVEY_API covey_code covey_row_reader_token(covey_row_reader* reader, char** token,
+                                            covey_error* error);
 
 /* Waits until every push started before is as durable as its table requires. */
 COVEY_API covey_code covey_client_flush(covey_client* client, double seconds, covey_error* error);

@@ -458,6 +458,65 @@ PyObject* RowFilterCount(PyObject*, Given given, Py_ssize_t count) {
                  });
 }
 
+PyObject* RowReaderNew(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 5);
+  auto* const client = in.Take<covey_client>();
+  const auto* const table = in.Take<covey_table>();
+  covey_row_reader_options options = COVEY_ROW_READER_OPTIONS_INIT;
+  const char* const since = in.Text();
+  options.max_age = in.Number();
+  options.seconds = in.Number();
+  if (!in.failed() && since[0] != '\0') options.since = since;
+  covey_row_reader* reader = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_row_reader_new(client, table, &options, &reader, error);
+      },
+      [&] { return NewCapsule(reader); });
+}
+
+// A tuple of the piece's numbers and copies of its arrays; None after the last one.
+PyObject* RowReaderNext(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  in.Take<covey_client>();  // the reader's, which must be open
+  auto* const reader = in.Take<covey_row_reader>();
+  if (in.failed()) return nullptr;
+  covey_row_piece piece = COVEY_ROW_PIECE_INIT;
+  int32_t has_piece = 0;
+  for (;;) {
+    covey_error error = COVEY_ERROR_INIT;
+    const bool was_ready = covey_row_reader_ready(reader) != 0;
+    const covey_code code = WithoutLock(
+        [&] { return covey_row_reader_next(reader, kSliceSeconds, &piece, &has_piece, &error); });
+    if (code == COVEY_OK) break;
+    if (code != COVEY_DEADLINE_EXCEEDED || was_ready) return Raise(error);
+    if (PyErr_CheckSignals() != 0) return nullptr;
+  }
+  if (has_piece == 0) {
+    Py_INCREF(Py_None);
+    return Py_None;
+  }
+  const auto bytes = [](const void* data, uint64_t size) {
+    return PyByteArray_FromStringAndSize(static_cast<const char*>(data),
+                                         static_cast<Py_ssize_t>(size));
+  };
+  return Py_BuildValue("(IKKNNN)", static_cast<unsigned int>(piece.shard),
+                       static_cast<unsigned long long>(piece.generation),
+                       static_cast<unsigned long long>(piece.version),
+                       bytes(piece.keys, piece.count * sizeof(uint64_t)),
+                       bytes(piece.rows, piece.elements * sizeof(float)),
+                       bytes(piece.removed, piece.removed_count * sizeof(uint64_t)));
+}
+
+PyObject* RowReaderToken(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  in.Take<covey_client>();
+  auto* const reader = in.Take<covey_row_reader>();
+  char* token = nullptr;
+  return in.Call([&](covey_error* error) { return covey_row_reader_token(reader, &token, error); },
+                 [&] { return TextResult(token); });
+}
+
 PyObject* ClientPushRows(PyObject*, Given given, Py_ssize_t count) {
   Arguments in(given, count, 7);
   auto* const client = in.Take<covey_client>();
@@ -933,6 +992,9 @@ PyMethodDef methods[] = {
     Method("row_cache_pull", &RowCachePull),
     Method("row_cache_invalidate", &RowCacheInvalidate),
     Method("row_cache_count", &RowCacheCount),
+    Method("row_reader_new", &RowReaderNew),
+    Method("row_reader_next", &RowReaderNext),
+    Method("row_reader_token", &RowReaderToken),
     Method("row_filter_new", &RowFilterNew),
     Method("row_filter_push", &RowFilterPush),
     Method("row_filter_flush", &RowFilterFlush),

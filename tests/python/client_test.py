@@ -168,6 +168,58 @@ class ClientTest(cluster.ProcessTest):
         with self.assertRaisesRegex(TypeError, "gradient has 4 elements, rows has 2"):
             pushes.push(keys, array.array("f", [0, 0]), gradient)
 
+    def test_reads_rows_and_what_changes(self):
+        table = self.client.create_sparse_table(covey.SparseTableSpec(
+            "read", 2, covey.sgd(1), "async", rows_max=2000, when_full="evict"))
+        copy = {}
+
+        def read(since=None):
+            reader = table.reader(since, timeout=20)
+            count = 0
+            for piece in reader:
+                count += len(piece.keys)
+                for key in piece.removed:
+                    del copy[int(key)]
+                flat = memoryview(piece.rows).cast("B").cast("f")
+                for i, key in enumerate(piece.keys):
+                    copy[int(key)] = (flat[2 * i], flat[2 * i + 1])
+            with self.assertRaises(StopIteration):
+                next(reader)
+            return reader.token, count
+
+        def push(*numbers):
+            table.push(array.array("Q", numbers), array.array("f", [-1, 2] * len(numbers))).wait()
+
+        self.assertEqual(0, read()[1])
+        push(2 ** 64 - 1, 0, 7)
+        token, count = read()
+        self.assertEqual((3, {0, 7, 2 ** 64 - 1}), (count, set(copy)))
+        push(7, 8)
+        token, count = read(token)
+        self.assertEqual(2, count)
+        self.assertEqual({(1, -2), (2, -4)}, set(copy.values()))
+        for first in range(1000, 4000, 500):
+            push(*range(first, first + 500))
+        token, count = read(token)
+        self.assertNotIn(0, copy, "the oldest made room")
+        followed = dict(copy)
+        copy.clear()
+        read()
+        self.assertEqual(copy, followed)
+
+        reader = table.reader()
+        with self.assertRaisesRegex(covey.FailedPrecondition, "has pieces left"):
+            reader.token
+        for since, error, why in (("x", covey.InvalidArgument, "'x' is no resume token"),
+                                  ("rows1:1:" + token.split(":", 2)[2], covey.OutOfRange,
+                                   "of another run of the job; read all rows again")):
+            with self.assertRaisesRegex(error, why):
+                table.reader(since)
+        with covey.connect(self.cluster.address, job=cluster.JOB) as other:
+            closed = other.find_sparse_table("read").reader()
+        with self.assertRaisesRegex(covey.FailedPrecondition, "closed"):
+            next(closed)
+
     def test_the_life_of_rows(self):
         keys = array.array("Q", range(100))
         gradient = array.array("f", [1.0] * 100)

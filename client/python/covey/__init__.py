@@ -37,12 +37,13 @@ from covey.definitions import (Optimizer, SparseTableSpec, TableSpec, adagrad, a
                                cosine, ftrl, lamb, lars, linear, momentum, nesterov, normal,
                                rowwise_adagrad, sgd, step_decay, uniform)
 from covey.errors import (Aborted, AlreadyExists, Cancelled, CoveyError, DataLoss, DeadlineExceeded,
-                          FailedPrecondition, Internal, InvalidArgument, NotFound,
+                          FailedPrecondition, Internal, InvalidArgument, NotFound, OutOfRange,
                           ResourceExhausted, Unavailable)
 from covey.handle import Handle, Result
 from covey.local_cluster import init
 from covey.source import DataSource
-from covey.sparse import Batch, CacheCounts, FilterCounts, RowCache, RowFilter, SparseTable
+from covey.sparse import (Batch, CacheCounts, FilterCounts, RowCache, RowFilter, RowPiece, RowReader,
+                          SparseTable)
 from covey.step import Step
 from covey.worker import Group, Worker, join
 
@@ -51,10 +52,11 @@ __version__ = _native.library_version()
 __all__ = [
     "Aborted", "AlreadyExists", "Batch", "CacheCounts", "Cancelled", "Client", "CoveyError",
     "DataLoss", "DataSource", "DeadlineExceeded", "FailedPrecondition", "FilterCounts", "Group",
-    "Handle", "Internal", "InvalidArgument", "NotFound", "Optimizer", "ResourceExhausted", "Result",
-    "RowCache", "RowFilter", "SparseTable", "SparseTableSpec", "Step", "Table", "TableSpec",
-    "TableState", "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "constant", "cosine", "ftrl",
-    "init", "join", "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov", "normal",
+    "Handle", "Internal", "InvalidArgument", "NotFound", "Optimizer", "OutOfRange",
+    "ResourceExhausted", "Result", "RowCache", "RowFilter", "RowPiece", "RowReader", "SparseTable",
+    "SparseTableSpec", "Step", "Table", "TableSpec", "TableState", "Unavailable", "Worker",
+    "adagrad", "adam", "adamw", "connect", "constant", "cosine", "ftrl", "init", "join",
+    "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov", "normal",
     "rowwise_adagrad", "sgd", "step_decay", "uniform",
 ]
 
