@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "common/base/check.h"
+#include "common/base/planted_bug.h"
 #include "common/base/random.h"
 #include "common/net/frame_checksum.h"
 #include "common/table/key_slots.h"
@@ -121,6 +122,7 @@ void KeyBatch::SumRows(size_t shard, size_t width, std::span<const float> rows,
                        std::span<float> sums) const {
   COVEY_CHECK(rows.size() == size() * width && sums.size() == KeysOf(shard).size() * width);
   const size_t end = occurrences_[shard_begins_[shard + 1]];
+  const bool adds_twice = Planted(PlantedBug::kSumDuplicatesTwice);
   float* to = sums.data();
   for (size_t i = shard_begins_[shard]; i < shard_begins_[shard + 1]; ++i, to += width) {
     for (size_t at = occurrences_[i]; at < occurrences_[i + 1]; ++at) {
@@ -132,6 +134,7 @@ void KeyBatch::SumRows(size_t shard, size_t width, std::span<const float> rows,
         std::copy_n(row.data(), width, to);
       } else {
         AddInto({to, width}, row);
+        if (adds_twice) AddInto({to, width}, row);
       }
     }
   }
