@@ -17,6 +17,9 @@
 namespace covey {
 namespace {
 
+// Of LOCAL tables that name no outer rate: with SGD, the values become the mean of the groups'.
+constexpr double kOuterRate = 1;
+
 // Each function reads one part of a spec that has passed CheckTableSpec.
 
 uint64_t ElementsOf(const proto::TableSpec& spec) {
@@ -77,6 +80,7 @@ absl::StatusOr<TableDefinition> Convert(const proto::TableSpec& spec,
   definition.initializer = InitializerOf(spec.initializer());
   COVEY_ASSIGN_OR_RETURN(definition.optimizer, OptimizerFromProto(spec.optimizer()));
   COVEY_ASSIGN_OR_RETURN(definition.learning_rate, LearningRateFromProto(spec.learning_rate()));
+  if (!spec.has_learning_rate()) definition.learning_rate.base_rate = kOuterRate;
   if (spec.has_inner_optimizer()) {
     TableDefinition::InnerSteps& inner = definition.inner.emplace();
     COVEY_ASSIGN_OR_RETURN(inner.optimizer, OptimizerFromProto(spec.inner_optimizer()));

@@ -39,7 +39,8 @@ struct TableDefinition {
   // Set for sparse tables, and only for these.
   std::optional<Rows> sparse;
   InitializerConfig initializer;
-  // Under contract LOCAL the outer optimizer.
+  // Under contract LOCAL the outer optimizer. Unless the spec says otherwise SGD with a rate of 1,
+  // which takes the mean of the groups' values.
   OptimizerConfig optimizer;
   LearningRateConfig learning_rate;
   // Set for LOCAL tables, and only for these.

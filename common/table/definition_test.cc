@@ -100,6 +100,16 @@ TEST(TableDefinitionTest, LocalTablesHaveInnerSteps) {
   EXPECT_EQ(definition.optimizer.kind, OptimizerKind::kSgd);
 }
 
+TEST(TableDefinitionTest, RoundsEndInTheMeanUnlessTheSpecSaysOtherwise) {
+  proto::TableSpec spec = LocalSpec();
+  spec.clear_optimizer();
+  spec.clear_learning_rate();
+  EXPECT_EQ(TableDefinition::Parse(spec)->optimizer.kind, OptimizerKind::kSgd);
+  EXPECT_EQ(TableDefinition::Parse(spec)->learning_rate.base_rate, 1);
+  spec.mutable_learning_rate()->set_base(0.7);
+  EXPECT_EQ(TableDefinition::Parse(spec)->learning_rate.base_rate, 0.7);
+}
+
 TEST(TableDefinitionTest, TheContractInForceCountsNotTheOneAtCreation) {
   proto::Table table;
   *table.mutable_spec() = Spec();

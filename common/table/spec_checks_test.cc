@@ -101,6 +101,29 @@ proto::TableSpec Sparse() {
   return spec;
 }
 
+proto::TableSpec LocalRows() {
+  proto::TableSpec spec = Sparse();
+  spec.clear_optimizer();
+  spec.clear_learning_rate();
+  spec.mutable_contract()->set_kind(proto::Contract::LOCAL);
+  spec.mutable_contract()->set_local_steps(8);
+  spec.mutable_inner_optimizer()->set_kind(proto::Optimizer::ADAGRAD);
+  spec.mutable_inner_learning_rate()->set_base(0.1);
+  return spec;
+}
+
+TEST(SpecChecksTest, RoundsOfRowsPass) {
+  for (const proto::Optimizer::Kind kind :
+       {proto::Optimizer::SGD, proto::Optimizer::ADAGRAD, proto::Optimizer::ROWWISE_ADAGRAD,
+        proto::Optimizer::ADAM}) {
+    proto::TableSpec spec = LocalRows();
+    EXPECT_TRUE(CheckTableSpec(spec).ok()) << CheckTableSpec(spec);
+    spec.mutable_optimizer()->set_kind(kind);
+    spec.mutable_inner_optimizer()->set_kind(kind);
+    EXPECT_TRUE(CheckTableSpec(spec).ok()) << CheckTableSpec(spec);
+  }
+}
+
 TEST(SpecChecksTest, SparseTablesPass) {
   EXPECT_TRUE(CheckTableSpec(Sparse()).ok()) << CheckTableSpec(Sparse());
   proto::TableSpec ftrl = Sparse();
@@ -146,11 +169,40 @@ TEST(SpecChecksTest, MistakesOfSparseTablesAreNamed) {
       {"shard_bytes = 64", [](Spec& s) { s.set_shard_bytes(64); }},
       {"initializer.kind = GIVEN",
        [](Spec& s) { s.mutable_initializer()->set_kind(proto::Initializer::GIVEN); }},
-      {"contract.kind = LOCAL",
+      {"contract.overlap_steps = 1",
        [](Spec& s) {
-         *s.mutable_contract() = Local().contract();
-         *s.mutable_inner_optimizer() = Local().inner_optimizer();
-         *s.mutable_inner_learning_rate() = Local().inner_learning_rate();
+         s = LocalRows();
+         s.mutable_contract()->set_overlap_steps(1);
+       }},
+      {"choose SGD with rate 1",
+       [](Spec& s) {
+         s = LocalRows();
+         s.mutable_optimizer()->set_kind(proto::Optimizer::NESTEROV);
+       }},
+      {"optimizer.kind = FTRL, but under LOCAL",
+       [](Spec& s) {
+         s = LocalRows();
+         s.mutable_optimizer()->set_kind(proto::Optimizer::FTRL);
+       }},
+      {"optimizer.weight_decay = 0.1",
+       [](Spec& s) {
+         s = LocalRows();
+         s.mutable_optimizer()->set_weight_decay(0.1);
+       }},
+      {"inner_optimizer.kind = MOMENTUM, but under LOCAL",
+       [](Spec& s) {
+         s = LocalRows();
+         s.mutable_inner_optimizer()->set_kind(proto::Optimizer::MOMENTUM);
+       }},
+      {"inner_optimizer.weight_decay = 0.1",
+       [](Spec& s) {
+         s = LocalRows();
+         s.mutable_inner_optimizer()->set_weight_decay(0.1);
+       }},
+      {"inner_optimizer = none",
+       [](Spec& s) {
+         s = LocalRows();
+         s.clear_inner_optimizer();
        }},
       {"asynchrony.delay_compensation = 1",
        [](Spec& s) { s.mutable_asynchrony()->set_delay_compensation(1); }},
