@@ -95,6 +95,17 @@ absl::Status Options::Validate() const {
         "--filter kkt holds back gradients below the coefficient of the L1 norm, and --l1 is 0; "
         "add --l1 1, or choose --filter significance");
   }
+  if (contract.kind == Contract::Kind::kBsp) {
+    return absl::InvalidArgumentError(
+        "--contract is bsp, under which groups push, and here each worker does; choose local:1, "
+        "buffered:N with all N workers, or async");
+  }
+  if (contract.kind == Contract::Kind::kLocal &&
+      (optimizer == Optimizer::kFtrl || filter != Filter::kNone)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--contract is ", ContractName(contract), ", whose pushes are no gradients; leave out ",
+        optimizer == Optimizer::kFtrl ? "--optimizer ftrl" : "--filter"));
+  }
   if (objective && optimizer != Optimizer::kFtrl) {
     return absl::InvalidArgumentError(
         "--objective is what FTRL minimizes; add --optimizer ftrl, or leave it out");
@@ -121,6 +132,7 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("factors", &factors, "numbers of a feature besides its weight");
   AddChoice(options, "optimizer", &optimizer, kOptimizers,
             "adagrad, or ftrl, which makes weights zero; for --model linear");
+  examples::AddContract(options, &contract);
   options.Add("passes", &passes, "passes over the training samples");
   options.Add("batch", &batch, "samples of a worker's step");
   options.Add("learning-rate", &learning_rate, "of Adagrad; the alpha of FTRL");

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/contract/contract.h"
 #include "common/runtime/config_file.h"
 #include "worker/examples/factorization/package_samples.h"
 
@@ -34,6 +35,8 @@ struct Options {
   // Numbers of each feature besides its weight, 1 to 1024.
   uint64_t factors = 16;
   Optimizer optimizer = Optimizer::kAdagrad;
+  // Of both tables. local:H is for groups of one worker, whose own steps use the optimizer.
+  Contract contract{.kind = Contract::Kind::kAsync};
   // Passes over the training samples, 1 to 1000.
   uint64_t passes = 1;
   // Samples of a worker's step, 1 to 65,536.
