@@ -30,6 +30,13 @@ Contract DrawContract(Random& random, uint32_t groups) {
   }
 }
 
+void SetContract(const Contract& contract, proto::TableSpec& spec) {
+  *spec.mutable_contract() = ContractToProto(contract);
+  if (contract.kind != Contract::Kind::kLocal) return;
+  spec.mutable_inner_optimizer()->set_kind(proto::Optimizer::SGD);
+  spec.mutable_inner_learning_rate()->set_base(1);
+}
+
 SimStore::Options DrawStore(Random random) {
   SimStore::Options store;
   store.delay_max = DrawDuration(random, absl::Microseconds(50), absl::Milliseconds(200));
@@ -53,11 +60,7 @@ proto::TableSpec SnapshotPlan::Spec() const {
   spec.add_shape(kElements);
   spec.mutable_learning_rate()->set_base(1);
   spec.mutable_optimizer()->set_kind(adaptive ? proto::Optimizer::ADAGRAD : proto::Optimizer::SGD);
-  *spec.mutable_contract() = ContractToProto(contract);
-  if (contract.kind == Contract::Kind::kLocal) {
-    spec.mutable_inner_optimizer()->set_kind(proto::Optimizer::SGD);
-    spec.mutable_inner_learning_rate()->set_base(1);
-  }
+  SetContract(contract, spec);
   spec.set_shard_bytes(kElements * sizeof(float));
   SetReplicas(replicas, spec);
   return spec;
@@ -79,10 +82,7 @@ proto::TableSpec SnapshotPlan::RowSpec() const {
   spec.mutable_sparse()->set_width(kRowColumns);
   spec.mutable_learning_rate()->set_base(1);
   spec.mutable_optimizer()->set_kind(adaptive ? proto::Optimizer::ADAGRAD : proto::Optimizer::SGD);
-  // Sparse tables have no rounds.
-  const Contract async = {.kind = Contract::Kind::kAsync};
-  const bool has_rounds = contract.kind == Contract::Kind::kLocal;
-  *spec.mutable_contract() = ContractToProto(has_rounds ? async : contract);
+  SetContract(contract, spec);
   SetReplicas(replicas, spec);
   return spec;
 }
