@@ -70,6 +70,21 @@ class SparseJobsTest(cluster.ProcessTest):
                          (result["samples"], result["test_samples"], result["features"]))
         self.assertLess(self.train_on_files("--model", "linear")["auc"], 0.6)
 
+    def test_rounds_learn_pairs_with_fewer_bytes(self):
+        each = self.train_on_files("--contract", "local:1", groups=2)
+        rounds = self.train_on_files("--contract", "local:8", groups=2)
+        for result in (each, rounds):
+            self.assertGreater(result["auc"], 0.99)
+            self.assertEqual(4 * 4000, result["samples"])
+        self.assertLess(rounds["row_bytes"], each["row_bytes"] / 4)
+
+    def test_rounds_go_on_while_a_server_dies(self):
+        result = self.train_on_files("--contract", "local:4", "--passes", 40, groups=2,
+                                     options=("--servers", 2, "--kill", "server-0@1s"))
+        self.assertGreater(result["auc"], 0.99)
+        self.assertEqual(40 * 4000, result["samples"])
+        self.assertEqual(0, result["losses"]["shards_lost"])
+
     def test_the_norm_makes_weights_zero(self):
         weights = {}
         for norm in (0, 1000):
