@@ -6,6 +6,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
+#include "common/table/matrix_columns.h"
 
 namespace covey::server {
 
@@ -50,6 +51,7 @@ absl::StatusOr<TableRules> RulesOf(const proto::Table& table, const proto::Shard
   } else {
     rules.shard = DenseShardConfig{.first_element = shard.first_element(),
                                    .element_count = shard.element_count(),
+                                   .columns = MatrixColumns(table.spec()),
                                    .initializer = definition.initializer,
                                    .optimizer = definition.optimizer,
                                    .learning_rate = definition.learning_rate};

@@ -36,7 +36,7 @@ struct ActiveOperation {
   Operation operation;
   // In force: that of the operation, or a later one (RequestEngine::SetGroupDeadlineFloor).
   absl::Time deadline;
-  // The whole gradient; the frame of each request is a slice of it.
+  // The whole gradient, unless it is in factors; the frame of each request is a slice of it.
   Buffer gradient;
   // The same of Operation.initial_state.
   Buffer slots;
