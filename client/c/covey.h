@@ -286,6 +286,116 @@ COVEY_API covey_code covey_client_push_pull(covey_client* client, const covey_ta
                                             const covey_push_options* push,
                                             const covey_pull_options* pull, covey_handle** handle,
                                             covey_error* error);
+
+/* --- Gradients in factors --- */
+
+/* A gradient of a dense table of two dimensions or more, which is taken as a matrix of as many rows
+ * as its first dimension: the sum over the terms, in their order, of left[row] * right[column]. The
+ * elements of a term follow those of the term before. */
+typedef struct covey_outer_products {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const float* left;
+  uint64_t left_elements; /* terms times the rows */
+  const float* right;
+  uint64_t right_elements; /* terms times the columns */
+  uint64_t terms;          /* at least 1 */
+} covey_outer_products;
+#define COVEY_OUTER_PRODUCTS_INIT \
+  { sizeof(covey_outer_products), 0, NULL, 0, NULL, 0, 0 }
+
+/* As covey_client_push and push_pull. Each shard is sent the factors or its elements of the gradient,
+ * whichever are fewer bytes (client/parameter_client.h). The factors must stay unchanged until the
+ * handle is done. The handle ends with INVALID_ARGUMENT where the lengths do not fit, and for a table
+ * of one dimension or of vectors. */
+COVEY_API covey_code covey_client_push_outer_products(covey_client* client,
+                                                      const covey_table* table,
+                                                      const covey_outer_products* gradient,
+                                                      const covey_push_options* options,
+                                                      covey_handle** handle, covey_error* error);
+COVEY_API covey_code covey_client_push_pull_outer_products(
+    covey_client* client, const covey_table* table, const covey_outer_products* gradient,
+    float* values, uint64_t elements, const covey_push_options* push,
+    const covey_pull_options* pull, covey_handle** handle, covey_error* error);
+
+/* --- Tables of vectors: what servers compute (common/vectors/vector_function.h) --- */
+
+/* Of a table with {"kind": "VECTORS", "vectors": N} as optimizer: 1 + N, the values among them, which
+ * are vector 0. 0 for other tables. A push adds its gradient, times the learning rate and divided by
+ * the samples, to vector 1. */
+COVEY_API uint64_t covey_table_vectors(const covey_table* table);
+
+enum {
+  COVEY_FUNCTION_SET = 0,   /* target = scalar */
+  COVEY_FUNCTION_SCALE = 1, /* target *= scalar */
+  COVEY_FUNCTION_COPY = 2,  /* target = source */
+  COVEY_FUNCTION_AXPY = 3   /* target += scalar * source */
+};
+typedef struct covey_vector_function {
+  uint32_t struct_size;
+  int32_t kind;
+  uint32_t target;
+  uint32_t source;
+  double scalar; /* finite in float32 */
+} covey_vector_function;
+#define COVEY_VECTOR_FUNCTION_INIT \
+  { sizeof(covey_vector_function), COVEY_FUNCTION_SET, 0, 0, 0 }
+
+/* One update of each shard, by `count` functions in their order, 1 to 256: on arrival, exactly once,
+ * and as durable as a push. They see what earlier operations have applied that were waited for.
+ * `seconds`: deadline; 0 = the client's. INVALID_ARGUMENT, perhaps of the handle: the table is not one
+ * of vectors, or has none of that number, or its contract is neither async nor ssp. */
+COVEY_API covey_code covey_client_call(covey_client* client, const covey_table* table,
+                                       const covey_vector_function* functions, size_t count,
+                                       double seconds, covey_handle** handle, covey_error* error);
+
+enum {
+  COVEY_QUERY_DOT = 0, /* sum of vector * other */
+  COVEY_QUERY_NORM1 = 1,
+  COVEY_QUERY_NORM2 = 2,
+  COVEY_QUERY_NORM_MAX = 3,
+  COVEY_QUERY_SUM = 4,
+  COVEY_QUERY_MIN = 5,
+  COVEY_QUERY_MAX = 6,
+  COVEY_QUERY_NON_ZERO = 7, /* number of elements other than 0 */
+  COVEY_QUERY_TOP = 8       /* the `count` elements of largest magnitude, at most 1024 */
+};
+typedef struct covey_vector_query {
+  uint32_t struct_size;
+  int32_t kind;
+  uint32_t vector;
+  uint32_t other;
+  uint32_t count;
+  uint32_t reserved;
+} covey_vector_query;
+#define COVEY_VECTOR_QUERY_INIT \
+  { sizeof(covey_vector_query), COVEY_QUERY_DOT, 0, 0, 0, 0 }
+
+/* Answers to 1 to 256 queries, of one durable version of each shard, as a pull reads it. */
+COVEY_API covey_code covey_client_ask(covey_client* client, const covey_table* table,
+                                      const covey_vector_query* queries, size_t count,
+                                      const covey_pull_options* options, covey_handle** handle,
+                                      covey_error* error);
+
+typedef struct covey_vector_answer {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double value; /* 0 of COVEY_QUERY_TOP */
+  uint64_t
+      top_count; /* elements that COVEY_QUERY_TOP has found; fewer than asked for in small tables */
+} covey_vector_answer;
+#define COVEY_VECTOR_ANSWER_INIT \
+  { sizeof(covey_vector_answer), 0, 0, 0 }
+
+/* Once the handle of covey_client_ask is done: the answer to the query of this number, from 0 on.
+ * FAILED_PRECONDITION: it is in progress. */
+COVEY_API covey_code covey_handle_answer(const covey_handle* handle, size_t query,
+                                         covey_vector_answer* answer, covey_error* error);
+/* The same of COVEY_QUERY_TOP: the places in the table, in row-major order, and the values of its
+ * `count` elements, the largest magnitude first. `count` is the answer's top_count. */
+COVEY_API covey_code covey_handle_top(const covey_handle* handle, size_t query, uint64_t* places,
+                                      float* values, size_t count, covey_error* error);
+
 /* --- Rows of a sparse table --- */
 
 /* The keys of a mini-batch, for the rows of one table: sorted, rid of repeats, and divided among the

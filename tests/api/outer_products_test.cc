@@ -108,8 +108,8 @@ TEST_F(OuterProductsTest, MakeTheUpdateOfTheGradientForFewerBytes) {
     EXPECT_LE(to_shards, all + kShards * kHeadersMax);
     if (terms == 4) {
       // The row of each border is sent to two shards.
-      EXPECT_LE(to_shards, 4 * terms * (kRows + kShards - 1 + kShards * kColumns) +
-                               kShards * kHeadersMax);
+      EXPECT_LE(to_shards,
+                4 * terms * (kRows + kShards - 1 + kShards * kColumns) + kShards * kHeadersMax);
       EXPECT_LE(to_shards, all * 3 / 4);
     }
     const std::vector<float> expected = Values(in_elements);

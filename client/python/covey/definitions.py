@@ -87,6 +87,12 @@ def ftrl(learning_rate: float, beta: float = 1.0, *, l1: float = 0.0,
     return _optimizer("FTRL", learning_rate, ftrl_beta=beta, l1=l1, l2=l2)
 
 
+def vectors(count: int, learning_rate: float = 1.0) -> Optimizer:
+    """None: the table has 1 to 64 vectors besides its values, with which servers compute
+    (Client.create_vectors). A push adds the learning rate times the mean gradient to vector 1."""
+    return Optimizer("VECTORS", float(learning_rate), (("vectors", int(count)),))
+
+
 def uniform(low: float, high: float, seed: int = 1) -> dict[str, Any]:
     """First values: uniform in [low, high)."""
     return {"kind": "UNIFORM", "a": low, "b": high, "seed": seed}
