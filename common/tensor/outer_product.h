@@ -9,9 +9,9 @@
 
 namespace covey {
 
-// Gradients of a matrix in factors, a few vectors for each training example: the gradient is the
-// sum over `terms`, in their order, of left[term][row] * right[term][column]. As factors, a gradient
-// of K examples for an M x N matrix takes 4 K (M + N) bytes in place of 4 M N (Chilimbi et al.,
+// Gradients of matrices in factors, two vectors for each training example: the gradient is the sum
+// over `terms`, in their order, of left[term][row] * right[term][column]. In factors a gradient of
+// K examples for an M x N matrix takes 4 K (M + N) bytes in place of 4 M N (Chilimbi et al.,
 // Project Adam, 2014).
 //
 // Pure and thread-safe; any alignment of at least that of float; spans of one call do not overlap.
@@ -57,10 +57,10 @@ Factors FactorsIn(const MatrixRange& range, size_t terms, std::span<const float>
 // The gradient's elements of the range. Each is a sum in float32 from +0 on, of products that are
 // rounded, too: the same bits on every machine, and for every cut of a table into shards.
 //
-// Bound by arithmetic from a few terms on: a multiplication and an addition for each element and
-// term, at 3 to 4 vectors each two cycles; a load of `right` for each, and one of the sum for four
-// terms. So a core of 3 GHz with AVX2 does about 10 to 20 G of them each second, and 64 terms for a
-// shard of 1 MiB take 1 to 2 ms. outer_product_bench.cc measures it.
+// Bound by arithmetic: a multiplication and an addition for each element and term, a load of
+// `right` for each, and one of the sum for four terms. A core of 3 GHz with AVX2 does at most 24 G
+// of them in a second, so 64 terms for a shard of 1 MiB take 0.7 ms at least.
+// outer_product_bench.cc measures it.
 void SumOuterProducts(const MatrixRange& range, const Factors& factors, std::span<float> elements);
 
 }  // namespace covey

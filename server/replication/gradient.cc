@@ -15,8 +15,6 @@
 namespace covey::server {
 namespace {
 
-constexpr uint32_t kOuterProductTermsMax = 1024;
-
 std::optional<uint32_t> ChecksumOf(const Message& message, size_t frame) {
   const proto::Envelope& envelope = message.envelope;
   if (static_cast<size_t>(envelope.frame_checksums_size()) != message.frames.size()) return {};

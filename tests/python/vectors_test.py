@@ -124,7 +124,7 @@ class VectorsTest(cluster.ProcessTest):
         with self.assertRaisesRegex(covey.InvalidArgument, r"left has shape \(2, 24\) and right "
                                                            r"\(3, 40\); pass \(terms, rows\)"):
             table.push_outer_product(self.normal(2, 24), self.normal(3, 40))
-        with self.assertRaisesRegex(covey.InvalidArgument, "has 24 rows and 40 columns; got 50 left"):
+        with self.assertRaisesRegex(covey.InvalidArgument, "24 rows and 40 columns; got 50 left"):
             table.push_outer_product(self.normal(2, 25), self.normal(2, 40)).wait()
         with self.assertRaisesRegex(covey.InvalidArgument, "or is one of vectors"):
             self.vectors().push_outer_product(self.normal(1, _N), self.normal(1, 1)).wait()

@@ -17,7 +17,7 @@
     if (code != COVEY_OK) return code;    \
   } while (0)
 
-/* The values, which are pulled, are the direction. Pushes add to the image, A times the direction. */
+/* The values, which are pulled, are the direction. Pushes add to the image, A times that. */
 enum { DIRECTION = 0, IMAGE = 1, SOLUTION = 2, RESIDUAL = 3 };
 
 static const char kTable[] =
@@ -146,8 +146,9 @@ static covey_code Solve(problem* p) {
   covey_code code = covey_handle_wait(handle, COVEY_FOREVER, NULL, p->error);
   if (code == COVEY_OK) code = covey_handle_top(handle, 0, places, values, 2, p->error);
   covey_handle_free(handle);
-  if (code == COVEY_OK) printf("largest: %.1f, in place %d of 7\n", values[0], (int)(places[0] % 7));
-  return code;
+  if (code != COVEY_OK) return code;
+  printf("largest: %.1f, in place %d of 7\n", values[0], (int)(places[0] % 7));
+  return COVEY_OK;
 }
 
 int main(void) {

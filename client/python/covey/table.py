@@ -126,10 +126,10 @@ class Table:
 
         The table has two dimensions or more, of which the first are the rows of the matrix. For a
         dense layer with weights of (outputs, inputs), `left` has the derivatives by the outputs and
-        `right` the inputs, a row for each example of the batch. K examples take 4 * K * (M + N) bytes
-        in place of 4 * M * N; where the gradient itself is smaller, it is computed and sent. So of
-        each shard, which gets all of `right`: such a table has few, large shards (`shard_bytes` in
-        TableSpec.extra).
+        `right` the inputs, a row for each example of the batch. K examples take 4 * K * (M + N)
+        bytes in place of 4 * M * N. Where the gradient itself is smaller, it is computed and sent,
+        for each shard by itself; all of `right` goes to each, so such a table has few, large shards
+        (`shard_bytes` in TableSpec.extra).
 
         Args:
             left: float32, (K, M), M being the table's first extent.

@@ -139,8 +139,8 @@ class Vectors(Table):
     The others belong to the program; all but the values begin with zeros. To read another vector,
     copy it to vector 0.
 
-    The methods below wait, as NumPy's do: each is a round trip to the servers. call() and ask() take
-    many functions or queries in one. Functions and queries see what was waited for before, and
+    The methods below wait, as NumPy's do: each is a round trip to the servers. call() and ask()
+    take many functions or queries in one. Functions and queries see what was waited for before, and
     pushes of other programs that were flushed. A function is applied exactly once; an overflow is
     not looked for. Any thread may use it.
 
