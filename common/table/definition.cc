@@ -11,6 +11,7 @@
 #include "common/optimizer/definition.h"
 #include "common/table/evict_by.h"
 #include "common/table/key_slots.h"
+#include "common/table/row_type.h"
 #include "common/table/spec_checks.h"
 #include "common/tensor/wire_format_proto.h"
 
@@ -72,7 +73,9 @@ absl::StatusOr<TableDefinition> Convert(const proto::TableSpec& spec,
   definition.name = spec.name();
   definition.elements = ElementsOf(spec);
   if (spec.has_sparse()) {
-    definition.sparse = {.width = spec.sparse().width(), .life_cycle = LifeCycleOf(spec.sparse())};
+    definition.sparse = {.width = spec.sparse().width(),
+                         .type = *RowTypeFromProto(spec.data_type()),
+                         .life_cycle = LifeCycleOf(spec.sparse())};
   }
   definition.initializer = InitializerOf(spec.initializer());
   COVEY_ASSIGN_OR_RETURN(definition.optimizer, OptimizerFromProto(spec.optimizer()));

@@ -29,7 +29,8 @@ struct TableDefinition {
 
   // What a sparse table has in place of a shape.
   struct Rows {
-    size_t width = 0;  // elements of each
+    size_t width = 0;                        // elements of each
+    WireFormat type = WireFormat::kFloat32;  // in which the values are stored, and travel
     RowLifeCycle life_cycle;
   };
 

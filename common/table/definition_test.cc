@@ -204,7 +204,7 @@ proto::Contract RandomContract(Random& random) {
 proto::TableSpec RandomSpec(Random& random) {
   proto::TableSpec spec;
   spec.set_name("table");
-  spec.set_data_type(static_cast<proto::DataType>(1 + random.Below(2) / 2));
+  spec.set_data_type(static_cast<proto::DataType>(random.Chance(0.8) ? 1 : random.Below(5)));
   spec.add_shape(16);
   proto::Initializer& initializer = *spec.mutable_initializer();
   initializer.set_kind(static_cast<proto::Initializer::Kind>(random.Below(5)));

@@ -14,6 +14,7 @@
 #include "common/contract/contract.h"
 #include "common/optimizer/definition.h"
 #include "common/optimizer/row_optimizer.h"
+#include "common/table/row_type.h"
 
 namespace covey {
 namespace {
@@ -40,10 +41,16 @@ absl::Status CheckName(absl::string_view name) {
 }
 
 absl::Status CheckShape(const proto::TableSpec& spec) {
-  if (spec.data_type() != proto::FLOAT32) {
-    return Bad(spec, "data_type", static_cast<int>(spec.data_type()), "only FLOAT32 is supported");
+  if (!RowTypeFromProto(spec.data_type())) {
+    return Bad(spec, "data_type", static_cast<int>(spec.data_type()),
+               "FLOAT32, BFLOAT16 or FLOAT16 is needed");
   }
   if (spec.has_sparse()) return absl::OkStatus();
+  if (spec.data_type() != proto::FLOAT32) {
+    return Bad(spec, "data_type", proto::DataType_Name(spec.data_type()),
+               "the table is dense, and only rows of sparse tables are stored in 2 bytes per "
+               "element: choose FLOAT32, or set sparse");
+  }
   if (spec.shape_size() < 1 || spec.shape_size() > static_cast<int>(kTableDimensionsMax)) {
     return Bad(spec, "number of dimensions", spec.shape_size(),
                absl::StrCat("1 to ", kTableDimensionsMax, " are allowed"));

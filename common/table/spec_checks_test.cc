@@ -119,6 +119,22 @@ TEST(SpecChecksTest, SparseTablesPass) {
   EXPECT_TRUE(CheckTableSpec(evicting).ok()) << CheckTableSpec(evicting);
 }
 
+TEST(SpecChecksTest, OnlyRowsAreStoredInTwoBytes) {
+  for (const proto::DataType type : {proto::BFLOAT16, proto::FLOAT16}) {
+    proto::TableSpec rows = Sparse();
+    rows.set_data_type(type);
+    EXPECT_TRUE(CheckTableSpec(rows).ok()) << CheckTableSpec(rows);
+    proto::TableSpec dense = Good();
+    dense.set_data_type(type);
+    EXPECT_THAT(std::string(CheckTableSpec(dense).message()),
+                testing::HasSubstr("FLOAT16, but the table is dense"));
+  }
+  proto::TableSpec unknown = Sparse();
+  unknown.set_data_type(static_cast<proto::DataType>(99));
+  EXPECT_THAT(std::string(CheckTableSpec(unknown).message()),
+              testing::HasSubstr("data_type = 99, but FLOAT32, BFLOAT16 or FLOAT16 is needed"));
+}
+
 TEST(SpecChecksTest, MistakesOfSparseTablesAreNamed) {
   using Spec = proto::TableSpec;
   const struct {

@@ -28,6 +28,7 @@ SparseShardConfig SparseConfigOf(const TableDefinition& definition, const proto:
       .first_slot = shard.first_element(),
       .slot_count = shard.element_count(),
       .width = definition.sparse->width,
+      .type = definition.sparse->type,
       .rows_max = RowsMaxOf(life_cycle.rows_max, shard.element_count()),
       .evicts = life_cycle.when_full == WhenFull::kEvict,
       .evict_by = life_cycle.evict_by,

@@ -225,6 +225,32 @@ TEST_F(SparseRequests, AFullTableThatEvictsMakesRoomFirst) {
   EXPECT_EQ(report->refused(), 0);
 }
 
+// Values of a table of 2 bytes travel as they are stored.
+TEST_F(SparseRequests, RowsOfTwoBytesTravelSo) {
+  for (const auto& [type, format] : {std::pair(proto::BFLOAT16, WireFormat::kBfloat16),
+                                     std::pair(proto::FLOAT16, WireFormat::kFloat16)}) {
+    TestJob job = SparseJob(kAsync);
+    job.spec().set_data_type(type);
+    job.spec().mutable_initializer()->set_kind(proto::Initializer::CONSTANT);
+    job.spec().mutable_initializer()->set_a(1.001f);
+    ShardDriver driver(job);
+    const auto decoded = [&](const Message& reply) {
+      Floats values(reply.frames[0].size() / 2);
+      Decode(format, reply.frames[0].bytes(), values);
+      return values;
+    };
+    const Message reply =
+        driver.Ask(ShardDriver::WithValues(Push(1, {3, 1'000'000'007}, {1, 2, 3, -4}), 0));
+    EXPECT_TRUE(Pushed(reply).has_values());
+    // First values are the nearest to 1.001.
+    const float first = type == proto::FLOAT16 ? 1 + 0x1p-10f : 1;
+    EXPECT_THAT(decoded(reply),
+                ElementsAre(first - 1, first - 2, first - 3,
+                            FloatNear(first + 4, type == proto::FLOAT16 ? 4e-3f : 0)));
+    EXPECT_THAT(decoded(driver.Ask(Pull({3, 5}))), ElementsAre(first - 1, first - 2, first, first));
+  }
+}
+
 class SparseChain : public SparseRequests {
  protected:
   // Of one server; the second can join.
@@ -325,15 +351,18 @@ void SparseChain::Join(ChainDriver& chain) {
 }
 
 TEST_F(SparseChain, AServerJoinsWhilePushesGoOn) {
-  ChainDriver chain(kAsync, 2, 2, 1);
-  Join(chain);
-  EXPECT_EQ(chain.replica(1).state(), ReplicaState::kCatchingUp);
-  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
-  // It goes on alone.
-  const Floats before = ValuesIn(chain.Ask(0, Pull({3, 1900})));
-  chain.SetChain({{1, false}});
-  chain.PublishToAll();
-  EXPECT_EQ(ValuesIn(chain.Ask(1, Pull({3, 1900}))), before);
+  for (const proto::DataType type : {proto::FLOAT32, proto::BFLOAT16, proto::FLOAT16}) {
+    ChainDriver chain(kAsync, 2, 2, 1);
+    chain.job.spec().set_data_type(type);
+    Join(chain);
+    EXPECT_EQ(chain.replica(1).state(), ReplicaState::kCatchingUp);
+    EXPECT_EQ(chain.Digest(0), chain.Digest(1));
+    // It goes on alone.
+    const Floats before = ValuesIn(chain.Ask(0, Pull({3, 1900})));
+    chain.SetChain({{1, false}});
+    chain.PublishToAll();
+    EXPECT_EQ(ValuesIn(chain.Ask(1, Pull({3, 1900}))), before);
+  }
 }
 
 TEST_F(SparseChain, AServerThatLosesWhatItHeldIsFilledAnew) {

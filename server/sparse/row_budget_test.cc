@@ -34,7 +34,7 @@ uint64_t ResidentBytes() {
 
 // As the comment at SparseShard says.
 double ComputedBytes(const SparseShard& shard) {
-  const double row = static_cast<double>(shard.layout().elements() * sizeof(float)) + 40;
+  const double row = static_cast<double>(shard.layout().row_bytes()) + 24;
   return static_cast<double>(kRowsMax) * row + 40 * static_cast<double>(shard.pending());
 }
 

@@ -2,6 +2,7 @@
 #include "client/engine/requests/active_operations.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/optimizer/learning_rate.h"
+#include "common/table/row_type.h"
 #include "common/vectors/evaluate.h"
 
 namespace covey::client {
@@ -72,11 +74,21 @@ absl::Status CheckKeyed(const Operation& operation, const proto::Table& table) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<WireFormat> RowTypeOf(const proto::Table& table) {
+  const std::optional<WireFormat> type = RowTypeFromProto(table.spec().data_type());
+  if (type) return *type;
+  return absl::InvalidArgumentError(
+      absl::StrCat("table '", table.spec().name(), "': its rows are of type ",
+                   static_cast<int>(table.spec().data_type()),
+                   ", which is unknown here; run this program in the servers' version"));
+}
+
 absl::StatusOr<ShardRange> ShardOfScan(const Operation& operation, const proto::Table& table) {
   const uint32_t shard = operation.first_shard.value();
   if (table.spec().has_sparse() && table.spec().sparse().width() == operation.scan->width &&
       operation.shard_count == 1 && shard < static_cast<uint32_t>(table.shards_size())) {
-    return ShardRange{.first = shard, .count = 1};
+    COVEY_ASSIGN_OR_RETURN(const WireFormat row_type, RowTypeOf(table));
+    return ShardRange{.first = shard, .count = 1, .row_type = row_type};
   }
   return absl::InvalidArgumentError(absl::StrCat("table '", table.spec().name(), "' has no shard ",
                                                  shard, " with rows of ", operation.scan->width,
@@ -117,11 +129,13 @@ absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Tab
         absl::StrCat("table '", name, "': a push stands for at least 1 sample"));
   }
   if (operation.keyed) {
+    COVEY_ASSIGN_OR_RETURN(const WireFormat row_type, RowTypeOf(table));
     return ShardRange{
         .first = 0,
         .count = shards,
         .first_element = 0,
-        .elements = operation.keyed->batch->distinct() * uint64_t{table.spec().sparse().width()}};
+        .elements = operation.keyed->batch->distinct() * uint64_t{table.spec().sparse().width()},
+        .row_type = row_type};
   }
   return ShardRange{.first = first, .count = count, .first_element = begin, .elements = elements};
 }
@@ -156,6 +170,7 @@ ActiveOperation& ActiveOperations::Add(Operation operation, const ShardRange& sh
   }
   active->first_request = first_request;
   active->unanswered = shards.count;
+  active->row_type = shards.row_type;
   active->result.version = Version(~uint64_t{0});
   if (active->operation.keyed) active->result.shard_versions.resize(shards.count);
   if (!active->operation.queries.empty()) active->shard_answers.resize(shards.count);

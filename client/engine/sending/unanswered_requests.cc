@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/engine/sending/unanswered_requests.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -67,7 +68,9 @@ void UnansweredRequests::Add(ActiveOperation& owner, const ShardRange& shards,
   } else if (operation.scan) {
     request.wire_bytes = kScanBytesMax;
   } else if (operation.pulls()) {
-    request.wire_bytes = request.element_count * sizeof(float) * (1 + operation.slots);
+    const size_t values =
+        EncodedBytes(shards.row_type, request.element_count) * (1 + operation.slots);
+    request.wire_bytes = std::max(values, operation.pushes() ? request.wire_bytes : 0);
   }
   if (!operation.pushes()) return;
   request.pushes = true;

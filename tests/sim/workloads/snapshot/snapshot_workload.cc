@@ -13,6 +13,7 @@
 #include "common/snapshot/manifest.h"
 #include "common/snapshot/shard_entries.h"
 #include "common/snapshot/snapshot_reader.h"
+#include "common/tensor/codec.h"
 #include "server/sparse/sparse_shard.h"
 #include "tests/sim/checkers/one_history.h"
 #include "tests/sim/checkers/rows_at_cut.h"
@@ -284,7 +285,10 @@ void SnapshotWorkload::CheckRows() {
             *cluster_->FindReplica(at.server, head.loop(), id)->content();
         RowsAtCut::Rows rows;
         content.sparse()->ForEachRow([&](const server::SparseRow& row) {
-          rows[row.key].assign(row.values, row.values + kRowColumns);
+          const RowLayout layout = content.sparse()->layout();
+          std::vector<float>& values = rows[row.key];
+          values.resize(kRowColumns);
+          Decode(layout.type, {row.values, layout.value_bytes()}, values);
         });
         rows_at_cut_.Check(at.server, table, {id, at.generation}, content.version().value(), {},
                            rows);
