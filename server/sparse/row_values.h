@@ -13,17 +13,17 @@
 
 namespace covey::server {
 
-// The values of a shard's rows, by number, in their table's type. An update opens some rows, changes
-// their values as float32, and closes them, which rounds: rows of float32 are opened where they
-// lie, others are copied.
+// The values of a shard's rows, by number, in their table's type. An update opens some rows,
+// changes their values as float32, and closes them, which rounds: rows of float32 are opened where
+// they lie, others are copied.
 //
-// How a row that is closed is rounded, where its type is not float32: Add, for an update that adds
-// to the values that it finds, rounds at random (common/tensor/stochastic_codec.h), since rounding
-// to nearest would lose all that is less than half a unit in the last place. The random bits are a
-// function of the seed, the key, the column, and how many updates the row has had, so that all
-// replicas, and a replay, have the same. Nearest is for an update that computes values from
-// a state that is not rounded, as FTRL does: nothing adds up, and the error is half as large. First
-// values are rounded to nearest, too.
+// How a row that is closed is rounded, where its type is not float32: at random, for updates that
+// add to the values that they find (common/tensor/stochastic_codec.h), since rounding to nearest
+// would lose all that is less than half a unit in the last place. The random bits are a function of
+// the seed, the key, the column, and how many updates the row has had, so that all replicas, and a
+// replay, have the same; a row of more than 2^32 updates has the same ones from then on. To
+// nearest, for updates that compute values from a state that is not rounded, as FTRL's do: nothing
+// adds up, and the error is half as large. First values are rounded to nearest, too.
 //
 // Actor-confined. Deterministic. Memory: that of the rows, in 4-byte words as RowSlab has them, and
 // float32 copies of kOpenMax rows, where these are not float32.
