@@ -25,6 +25,9 @@ constexpr Names<Source, 4> kSources = {{{Source::kDependencies, "dependencies"},
 constexpr Names<Model, 2> kModels = {{{Model::kFactorization, "fm"}, {Model::kLinear, "linear"}}};
 constexpr Names<Optimizer, 2> kOptimizers = {
     {{Optimizer::kAdagrad, "adagrad"}, {Optimizer::kFtrl, "ftrl"}}};
+constexpr Names<RowType, 3> kRowTypes = {{{RowType::kFloat32, "float32"},
+                                          {RowType::kBfloat16, "bfloat16"},
+                                          {RowType::kFloat16, "float16"}}};
 constexpr Names<Filter, 3> kFilters = {
     {{Filter::kNone, "none"}, {Filter::kKkt, "kkt"}, {Filter::kSignificance, "significance"}}};
 constexpr Names<HeldOut, 2> kParts = {
@@ -124,6 +127,8 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("passes", &passes, "passes over the training samples");
   options.Add("batch", &batch, "samples of a worker's step");
   options.Add("learning-rate", &learning_rate, "of Adagrad; the alpha of FTRL");
+  AddChoice(options, "row-type", &row_type, kRowTypes,
+            "how servers store rows: float32, or bfloat16 or float16 in half of the memory");
   options.Add("admit-after", &admit_after,
               "updates that hold a feature until it has a row; keeps rare ones out");
   options.Add("l2", &l2,

@@ -15,6 +15,8 @@ enum class Source { kDependencies, kRoles, kLibsvm, kCriteo };
 // A factorization machine, or a linear model, which is one without factors.
 enum class Model { kFactorization, kLinear };
 enum class Optimizer { kAdagrad, kFtrl };
+// How servers store the rows.
+enum class RowType { kFloat32, kBfloat16, kFloat16 };
 // Which rows of a push wait (client/filter_rule.h).
 enum class Filter { kNone, kKkt, kSignificance };
 
@@ -40,6 +42,7 @@ struct Options {
   uint64_t batch = 512;
   // 1e-6 to 10. Of FTRL it is alpha.
   double learning_rate = 0.02;
+  RowType row_type = RowType::kFloat32;
   // A feature has a row from the update on that holds it for this time, 1 to 65,535.
   uint64_t admit_after = 1;
   // Adds this times a feature's row to its gradient, each time that it occurs; 0 to 10. With FTRL

@@ -51,6 +51,7 @@ TEST(OptionsTest, ReadsEveryFlag) {
                                     "--seed=9",
                                     "--index=c",
                                     "--admit-after=5",
+                                    "--row-type=bfloat16",
                                     "--filter=significance",
                                     "--significance=0.5",
                                     "--filter-pieces=2",
@@ -74,6 +75,7 @@ TEST(OptionsTest, ReadsEveryFlag) {
   EXPECT_EQ(options.seed, 9u);
   EXPECT_EQ(options.index, "c");
   EXPECT_EQ(options.admit_after, 5u);
+  EXPECT_EQ(options.row_type, RowType::kBfloat16);
   EXPECT_EQ(options.filter, Filter::kSignificance);
   EXPECT_EQ(options.significance, 0.5);
   EXPECT_EQ(options.filter_pieces, 2u);

@@ -37,9 +37,22 @@ constexpr float kFactorDeviation = 0.01f;
 // Samples that a worker scores in one step.
 constexpr uint64_t kScoredAtOnce = 2048;
 
+proto::DataType DataTypeOf(RowType type) {
+  switch (type) {
+    case RowType::kFloat32:
+      return proto::FLOAT32;
+    case RowType::kBfloat16:
+      return proto::BFLOAT16;
+    case RowType::kFloat16:
+      return proto::FLOAT16;
+  }
+  return proto::FLOAT32;
+}
+
 // What the tables of weights and of factors have in common.
 proto::TableSpec FeaturesSpec(const Options& options, absl::string_view name, uint64_t width) {
   proto::TableSpec spec = examples::RowsSpec(name, static_cast<uint32_t>(width));
+  spec.set_data_type(DataTypeOf(options.row_type));
   spec.mutable_learning_rate()->set_base(options.learning_rate);
   spec.mutable_sparse()->set_admit_after(static_cast<uint32_t>(options.admit_after));
   return spec;
