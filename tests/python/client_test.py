@@ -91,6 +91,23 @@ class ClientTest(cluster.ProcessTest):
         found = self.client.find_sparse_table("rows")
         self.assertEqual(out, found.pull(batch, array.array("f", bytes(16))).wait().values)
 
+    def test_rows_of_two_bytes(self):
+        keys = array.array("Q", [7, 2**64 - 1])
+        for dtype, stored in (("bfloat16", 1.0), ("float16", 1 + 2**-10), ("float32", 1.001)):
+            table = self.client.create_sparse_table(covey.SparseTableSpec(
+                dtype, 2, covey.sgd(1), "async", initializer=1.001, dtype=dtype))
+            rows = table.pull(keys, array.array("f", bytes(16))).wait().values
+            self.assertAlmostEqual(stored, rows[3], places=6)
+            table.push(keys, array.array("f", [-1, -2, -3, 0.5])).wait()
+            cache = table.cache(max_age=600)
+            for moved in (table.pull(keys, rows).wait(), cache.pull(keys, rows).wait()):
+                self.assertAlmostEqual(stored + 3, moved.values[2], delta=0.016)
+        with self.assertRaisesRegex(ValueError, "dtype is 'fp8'; use one of float32, bfloat16"):
+            self.client.create_sparse_table(covey.SparseTableSpec("x", 1, dtype="fp8"))
+        dense = covey.TableSpec("x", (2,), covey.sgd(1), extra={"data_type": "FLOAT16"})
+        with self.assertRaisesRegex(covey.InvalidArgument, "the table is dense, and only rows"):
+            self.client.create_table(dense)
+
     def test_sparse_tables_say_what_does_not_fit(self):
         with self.assertRaisesRegex(covey.InvalidArgument, "momentum is not for sparse tables"):
             self.client.create_sparse_table(covey.SparseTableSpec("m", 2, covey.momentum(0.1)))

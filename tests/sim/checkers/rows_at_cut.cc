@@ -155,7 +155,7 @@ std::string RowsAtCut::WhyWrong(const proto::SparseRows& life_cycle, uint64_t ve
       newest_missing = std::max(newest_missing, push.version);
       continue;
     }
-    if (!IsAppliedOnce(value, options_.averages, options_.adaptive)) {
+    if (!IsAppliedOnce(value, values_)) {
       return absl::StrCat(NameOf(group, step), " is in with ", value);
     }
     if (last != cut.end() && step > last->second) {

@@ -32,13 +32,8 @@ namespace covey::sim {
 // Actor-confined.
 class RowsAtCut : public Observer {
  public:
-  // As SnapshotCut::Options.
-  struct Options {
-    bool averages = false;
-    bool adaptive = false;
-  };
-  RowsAtCut(const Options& options, Violations& violations)
-      : options_(options), violations_(violations) {}
+  RowsAtCut(const StepValues& values, Violations& violations)
+      : values_(values), violations_(violations) {}
 
   void OnSend(absl::Time now, const Message& message) override;
 
@@ -72,7 +67,7 @@ class RowsAtCut : public Observer {
                        const std::map<GroupId, Step>& cut, const std::vector<Pushed>& pushes,
                        const std::vector<float>& row) const;
 
-  const Options options_;
+  const StepValues values_;
   Violations& violations_;
   PushedElements pushed_elements_;
   std::map<GroupStep, uint64_t> elements_;

@@ -86,7 +86,7 @@ SnapshotWorkload::SnapshotWorkload(const SnapshotPlan& plan, Random random, Viol
       plan_(plan),
       examples_(violations, plan_.examples, plan_.passes, [this] { return cluster_->published(); }),
       one_history_(violations),
-      rows_at_cut_({.averages = plan_.averages(), .adaptive = plan_.adaptive}, violations) {}
+      rows_at_cut_(plan_.step_values(), violations) {}
 
 void SnapshotWorkload::Adapt(SimConfig& config) const {
   config.scheduler.store = "store";
@@ -105,8 +105,7 @@ void SnapshotWorkload::SetUp(SimCluster& cluster) {
   progress_.cluster = &cluster;
   cut_.emplace(
       SnapshotCut::Options{.elements = SnapshotPlan::kElements,
-                           .averages = plan_.averages(),
-                           .adaptive = plan_.adaptive,
+                           .values = plan_.step_values(),
                            .has_common_steps = plan_.contract.kind == Contract::Kind::kBsp ||
                                                plan_.contract.kind == Contract::Kind::kLocal},
       [&cluster](absl::string_view server, uint32_t loop,
