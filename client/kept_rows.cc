@@ -165,7 +165,7 @@ void KeptRows::Find(absl::Time now, std::span<const uint64_t> keys, std::span<fl
         if (place.way != kWays && IsFresh(place, keys[i], ticks)) {
           ++counts_.found;
           CountFound(place);
-          CopyRow(Row(place), width_, rows.data() + i * width_);
+          CopyRow(Row(place), width_ * sizeof(float), rows.data() + i * width_);
         } else {
           ++(place.way == kWays ? counts_.missing : counts_.stale);
           unfilled.push_back(static_cast<uint32_t>(i));
@@ -228,7 +228,8 @@ void KeptRows::Keep(absl::Time time, std::span<const uint64_t> keys, std::span<c
         return PlaceFor(set, keys[i], read_at, versions[shard].version.value());
       },
       [&](size_t i, const Place& place) {
-        if (place.way != kWays) CopyRow(rows.data() + i * width_, width_, Row(place));
+        if (place.way != kWays)
+          CopyRow(rows.data() + i * width_, width_ * sizeof(float), Row(place));
       });
 }
 

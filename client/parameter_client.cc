@@ -12,6 +12,7 @@
 #include "common/base/buffer.h"
 #include "common/base/status_macros.h"
 #include "common/contract/contract.h"
+#include "common/tensor/outer_product.h"
 #include "proto/scheduler.pb.h"
 
 namespace covey::client {
@@ -115,6 +116,24 @@ Handle ParameterClient::PushPull(const Table& table, std::span<const float> grad
                 .format = push.format,
                 .read = pull.bound},
                std::max(push.deadline, pull.deadline));
+}
+
+Handle ParameterClient::Push(const Table& table, const OuterProducts& gradient,
+                             const PushOptions& options) {
+  return PushPull(table, gradient, {}, options, {.deadline = options.deadline});
+}
+
+Handle ParameterClient::PushPull(const Table& table, const OuterProducts& gradient,
+                                 std::span<float> values, const PushOptions& push,
+                                 const PullOptions& pull) {
+  return Start(
+      {.table = table.id,
+       .factors = Factors{.terms = gradient.terms, .left = gradient.left, .right = gradient.right},
+       .values = values,
+       .samples = push.samples,
+       .format = push.format,
+       .read = pull.bound},
+      std::max(push.deadline, pull.deadline));
 }
 
 Handle ParameterClient::Call(const Table& table, std::vector<VectorFunction> functions,

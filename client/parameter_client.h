@@ -47,6 +47,19 @@ struct InitialValues {
   std::optional<InitialState> state = {};
 };
 
+// A gradient of a table with two dimensions or more as a sum of outer products, one for each
+// training example: those of a dense layer are the derivatives by its outputs and its inputs. The
+// table is taken as a matrix of as many rows as its first dimension, whose columns are the product
+// of the others. The gradient is the sum over the terms, in their order, of left[row] *
+// right[column].
+struct OuterProducts {
+  size_t terms = 0;  // at least 1
+  // Those of a term follow those of the term before: an element for each row, and one for each
+  // column.
+  std::span<const float> left;
+  std::span<const float> right;
+};
+
 struct PushOptions {
   // Training examples behind the gradient, which is their SUM. With 1, the gradient is applied as
   // it is.
@@ -144,6 +157,18 @@ class ParameterClient {
   Handle PullState(const Table& table, std::span<float> arrays, const PullOptions& options = {});
   // One round trip: applies the gradient (when the contract does), then reads the values.
   Handle PushPull(const Table& table, std::span<const float> gradient, std::span<float> values,
+                  const PushOptions& push = {}, const PullOptions& pull = {});
+
+  // The same of a gradient in factors. Each shard is sent these, with the left elements of its own
+  // rows and all right ones, or its elements of the gradient: the smaller of both in the format of
+  // `push`. A table of one shard is sent 4 * terms * (rows + columns) bytes of float32 in place of
+  // 4 * rows * columns, which are fewer for terms < rows * columns / (rows + columns); many shards
+  // of few rows each make that bound lower (TableSpec.shard_bytes). Both forms of float32 make the
+  // same update, bit for bit; in other formats factors are rounded, not their products.
+  // INVALID_ARGUMENT, besides the errors above: the table is sparse, has one dimension, or is one
+  // of vectors, or the lengths do not fit.
+  Handle Push(const Table& table, const OuterProducts& gradient, const PushOptions& options = {});
+  Handle PushPull(const Table& table, const OuterProducts& gradient, std::span<float> values,
                   const PushOptions& push = {}, const PullOptions& pull = {});
 
   // The same of rows of a sparse table: `gradient` and `rows` have table.width elements for each

@@ -90,7 +90,8 @@ Handle RowCache::Pull(std::span<const uint64_t> keys, std::span<float> rows,
   }
   const auto finish = [reading, rows, width](const OperationResult&) {
     for (size_t i = 0; i < reading->places.size(); ++i) {
-      CopyRow(reading->rows.data() + i * width, width, rows.data() + reading->places[i] * width);
+      CopyRow(reading->rows.data() + i * width, width * sizeof(float),
+              rows.data() + reading->places[i] * width);
     }
   };
   reading->handle =

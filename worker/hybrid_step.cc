@@ -54,7 +54,8 @@ absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
     if (!tensor.table.has_sparse()) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("table '", tensor.table.name(), "' is sparse, and a step takes dense ones; ",
-                     "pull and push its rows by a client::ParameterClient"));
+                     "pull and push its rows by a client::ParameterClient, or under local:H by "
+                     "LocalRows"));
   }
   for (const Tensor& tensor : tensors) {
     COVEY_RETURN_IF_ERROR(CheckRateFactor(tensor.table.name(), tensor.rate_factor));

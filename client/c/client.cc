@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "client/c/boundary.h"
+#include "client/c/client_calls.h"
 #include "client/c/covey.h"
 #include "client/c/definitions.h"
 #include "client/c/objects.h"
@@ -22,31 +23,6 @@
 namespace covey::c {
 namespace {
 
-template <typename Body>
-covey_code GuardClient(covey_client* client, covey_error* error, const Body& body) noexcept {
-  return Guard(error, [&]() -> absl::Status {
-    COVEY_RETURN_IF_ERROR(NotNull(client, "client"));
-    COVEY_RETURN_IF_ERROR(client->creator.Check());
-    return body(*client->client);
-  });
-}
-
-absl::Status CheckMemory(const covey_table* table, const void* memory, absl::string_view argument,
-                         uint64_t elements, uint64_t arrays = 1) {
-  COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
-  COVEY_RETURN_IF_ERROR(NotNull(memory, argument));
-  if (table->table.is_sparse()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "table '", table->table.name,
-        "' is sparse; make a batch of keys, and use covey_client_push_rows or its like"));
-  }
-  if (elements == table->table.elements * arrays) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("table '", table->table.name, "' has ",
-                                                 table->table.elements,
-                                                 arrays == 1 ? "" : absl::StrCat(" times ", arrays),
-                                                 " elements; '", argument, "' has ", elements));
-}
-
 absl::Status CheckRows(const covey_table* table, const covey_batch* batch, const void* memory,
                        absl::string_view argument, uint64_t elements) {
   COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
@@ -56,28 +32,6 @@ absl::Status CheckRows(const covey_table* table, const covey_batch* batch, const
   return absl::InvalidArgumentError(absl::StrCat(
       "table '", table->table.name, "' has ", table->table.width, " columns, and the batch ",
       batch->batch.size(), " keys; '", argument, "' has ", elements, " elements"));
-}
-
-absl::StatusOr<client::PushOptions> PushOptionsOf(const covey_push_options* given) {
-  COVEY_ASSIGN_OR_RETURN(
-      const covey_push_options options,
-      OptionsOf<covey_push_options>(given, "covey_push_options", COVEY_PUSH_OPTIONS_INIT));
-  COVEY_ASSIGN_OR_RETURN(const WireFormat format, FormatOf(options.format));
-  COVEY_ASSIGN_OR_RETURN(const absl::Duration deadline, DeadlineOf(options.deadline_seconds));
-  return client::PushOptions{.samples = options.samples, .format = format, .deadline = deadline};
-}
-
-absl::StatusOr<client::PullOptions> PullOptionsOf(const covey_pull_options* given) {
-  COVEY_ASSIGN_OR_RETURN(
-      const covey_pull_options options,
-      OptionsOf<covey_pull_options>(given, "covey_pull_options", COVEY_PULL_OPTIONS_INIT));
-  COVEY_ASSIGN_OR_RETURN(const absl::Duration max_age, DeadlineOf(options.max_age_seconds));
-  COVEY_ASSIGN_OR_RETURN(const absl::Duration deadline, DeadlineOf(options.deadline_seconds));
-  client::PullOptions pull{.deadline = deadline};
-  pull.bound.min_version = Version(options.min_version);
-  pull.bound.max_age = max_age;
-  if (options.has_staleness != 0) pull.bound.max_staleness = options.staleness;
-  return pull;
 }
 
 absl::StatusOr<std::vector<client::InitialValues>> InitialValuesOf(
@@ -120,6 +74,7 @@ using covey::client::FilterRule;
 using covey::client::ParameterClient;
 using covey::client::RowCache;
 using covey::client::RowFilter;
+using covey::client::RowReader;
 
 extern "C" {
 
@@ -458,6 +413,79 @@ covey_code covey_row_filter_count(covey_row_filter* filter, covey_row_filter_cou
                       .pushed_later = now.pushed_later,
                       .held = now.held},
                      counts);
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_row_reader_new(covey_client* client, const covey_table* table,
+                                const covey_row_reader_options* options, covey_row_reader** reader,
+                                covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
+    COVEY_RETURN_IF_ERROR(NotNull(reader, "reader"));
+    COVEY_ASSIGN_OR_RETURN(const auto given,
+                           covey::c::OptionsOf<covey_row_reader_options>(
+                               options, "covey_row_reader_options", COVEY_ROW_READER_OPTIONS_INIT));
+    RowReader::Options wanted;
+    COVEY_ASSIGN_OR_RETURN(wanted.deadline, covey::c::DeadlineOf(given.seconds));
+    COVEY_ASSIGN_OR_RETURN(wanted.bound.max_age, covey::c::DeadlineOf(given.max_age));
+    if (given.since != nullptr) {
+      COVEY_ASSIGN_OR_RETURN(wanted.since, covey::client::ResumeToken::Parse(given.since));
+    }
+    COVEY_ASSIGN_OR_RETURN(auto made, RowReader::Create(parameters, table->table, wanted));
+    auto object = std::make_unique<covey_row_reader>();
+    object->reader = std::move(made);
+    *reader = object.release();
+    return absl::OkStatus();
+  });
+}
+
+void covey_row_reader_free(covey_row_reader* reader) {
+  if (reader != nullptr && reader->creator.is_this()) Release(reader);
+}
+
+int32_t covey_row_reader_ready(covey_row_reader* reader) {
+  bool is_ready = false;
+  GuardObject(reader, "reader", nullptr, [&]() -> absl::Status {
+    is_ready = reader->reader->ready();
+    return absl::OkStatus();
+  });
+  return is_ready ? 1 : 0;
+}
+
+covey_code covey_row_reader_next(covey_row_reader* reader, double seconds, covey_row_piece* piece,
+                                 int32_t* has_piece, covey_error* error) {
+  return GuardObject(reader, "reader", error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(piece, "piece"));
+    COVEY_RETURN_IF_ERROR(NotNull(has_piece, "has_piece"));
+    COVEY_ASSIGN_OR_RETURN(const absl::Duration wait, covey::c::WaitOf(seconds));
+    COVEY_RETURN_IF_ERROR(reader->reader->WaitFor(wait));
+    COVEY_ASSIGN_OR_RETURN(const auto next, reader->reader->Next());
+    *has_piece = next ? 1 : 0;
+    reader->has_ended = !next;
+    if (!next) return absl::OkStatus();
+    covey::c::Return({.shard = static_cast<uint32_t>(next->shard),
+                      .generation = next->version.generation,
+                      .version = next->version.version.value(),
+                      .keys = next->keys.data(),
+                      .count = next->keys.size(),
+                      .rows = next->rows.data(),
+                      .elements = next->rows.size(),
+                      .removed = next->removed.data(),
+                      .removed_count = next->removed.size()},
+                     piece);
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_row_reader_token(covey_row_reader* reader, char** token, covey_error* error) {
+  return GuardObject(reader, "reader", error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(token, "token"));
+    if (!reader->has_ended) {
+      return absl::FailedPreconditionError(
+          "the reader has pieces left; take them until there is none, then ask for its token");
+    }
+    *token = NewText(reader->reader->token().ToText());
     return absl::OkStatus();
   });
 }

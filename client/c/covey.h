@@ -92,8 +92,9 @@ enum {
   COVEY_ALREADY_EXISTS = 6,
   COVEY_RESOURCE_EXHAUSTED = 8, /* a limit was reached; slow down, then retry */
   COVEY_FAILED_PRECONDITION = 9,
-  COVEY_ABORTED = 10,  /* this process was declared dead or replaced; stop */
-  COVEY_INTERNAL = 13, /* a bug of Covey */
+  COVEY_ABORTED = 10,      /* this process was declared dead or replaced; stop */
+  COVEY_OUT_OF_RANGE = 11, /* what has changed since is not known any more; read all rows again */
+  COVEY_INTERNAL = 13,     /* a bug of Covey */
   COVEY_UNAVAILABLE = 14,
   COVEY_DATA_LOSS = 15
 };
@@ -286,6 +287,116 @@ COVEY_API covey_code covey_client_push_pull(covey_client* client, const covey_ta
                                             const covey_push_options* push,
                                             const covey_pull_options* pull, covey_handle** handle,
                                             covey_error* error);
+
+/* --- Gradients in factors --- */
+
+/* A gradient of a dense table of two dimensions or more, which is taken as a matrix of as many rows
+ * as its first dimension: the sum over the terms, in their order, of left[row] * right[column]. The
+ * elements of a term follow those of the term before. */
+typedef struct covey_outer_products {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const float* left;
+  uint64_t left_elements; /* terms times the rows */
+  const float* right;
+  uint64_t right_elements; /* terms times the columns */
+  uint64_t terms;          /* at least 1 */
+} covey_outer_products;
+#define COVEY_OUTER_PRODUCTS_INIT \
+  { sizeof(covey_outer_products), 0, NULL, 0, NULL, 0, 0 }
+
+/* As covey_client_push and push_pull. Each shard is sent the factors or its elements of the gradient,
+ * whichever are fewer bytes (client/parameter_client.h). The factors must stay unchanged until the
+ * handle is done. The handle ends with INVALID_ARGUMENT where the lengths do not fit, and for a table
+ * of one dimension or of vectors. */
+COVEY_API covey_code covey_client_push_outer_products(covey_client* client,
+                                                      const covey_table* table,
+                                                      const covey_outer_products* gradient,
+                                                      const covey_push_options* options,
+                                                      covey_handle** handle, covey_error* error);
+COVEY_API covey_code covey_client_push_pull_outer_products(
+    covey_client* client, const covey_table* table, const covey_outer_products* gradient,
+    float* values, uint64_t elements, const covey_push_options* push,
+    const covey_pull_options* pull, covey_handle** handle, covey_error* error);
+
+/* --- Tables of vectors: what servers compute (common/vectors/vector_function.h) --- */
+
+/* Of a table with {"kind": "VECTORS", "vectors": N} as optimizer: 1 + N, the values among them, which
+ * are vector 0. 0 for other tables. A push adds its gradient, times the learning rate and divided by
+ * the samples, to vector 1. */
+COVEY_API uint64_t covey_table_vectors(const covey_table* table);
+
+enum {
+  COVEY_FUNCTION_SET = 0,   /* target = scalar */
+  COVEY_FUNCTION_SCALE = 1, /* target *= scalar */
+  COVEY_FUNCTION_COPY = 2,  /* target = source */
+  COVEY_FUNCTION_AXPY = 3   /* target += scalar * source */
+};
+typedef struct covey_vector_function {
+  uint32_t struct_size;
+  int32_t kind;
+  uint32_t target;
+  uint32_t source;
+  double scalar; /* finite in float32 */
+} covey_vector_function;
+#define COVEY_VECTOR_FUNCTION_INIT \
+  { sizeof(covey_vector_function), COVEY_FUNCTION_SET, 0, 0, 0 }
+
+/* One update of each shard, by `count` functions in their order, 1 to 256: on arrival, exactly once,
+ * and as durable as a push. They see what earlier operations have applied that were waited for.
+ * `seconds`: deadline; 0 = the client's. INVALID_ARGUMENT, perhaps of the handle: the table is not one
+ * of vectors, or has none of that number, or its contract is neither async nor ssp. */
+COVEY_API covey_code covey_client_call(covey_client* client, const covey_table* table,
+                                       const covey_vector_function* functions, size_t count,
+                                       double seconds, covey_handle** handle, covey_error* error);
+
+enum {
+  COVEY_QUERY_DOT = 0, /* sum of vector * other */
+  COVEY_QUERY_NORM1 = 1,
+  COVEY_QUERY_NORM2 = 2,
+  COVEY_QUERY_NORM_MAX = 3,
+  COVEY_QUERY_SUM = 4,
+  COVEY_QUERY_MIN = 5,
+  COVEY_QUERY_MAX = 6,
+  COVEY_QUERY_NON_ZERO = 7, /* number of elements other than 0 */
+  COVEY_QUERY_TOP = 8       /* the `count` elements of largest magnitude, at most 1024 */
+};
+typedef struct covey_vector_query {
+  uint32_t struct_size;
+  int32_t kind;
+  uint32_t vector;
+  uint32_t other;
+  uint32_t count;
+  uint32_t reserved;
+} covey_vector_query;
+#define COVEY_VECTOR_QUERY_INIT \
+  { sizeof(covey_vector_query), COVEY_QUERY_DOT, 0, 0, 0, 0 }
+
+/* Answers to 1 to 256 queries, of one durable version of each shard, as a pull reads it. */
+COVEY_API covey_code covey_client_ask(covey_client* client, const covey_table* table,
+                                      const covey_vector_query* queries, size_t count,
+                                      const covey_pull_options* options, covey_handle** handle,
+                                      covey_error* error);
+
+typedef struct covey_vector_answer {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double value; /* 0 of COVEY_QUERY_TOP */
+  uint64_t
+      top_count; /* elements that COVEY_QUERY_TOP has found; fewer than asked for in small tables */
+} covey_vector_answer;
+#define COVEY_VECTOR_ANSWER_INIT \
+  { sizeof(covey_vector_answer), 0, 0, 0 }
+
+/* Once the handle of covey_client_ask is done: the answer to the query of this number, from 0 on.
+ * FAILED_PRECONDITION: it is in progress. */
+COVEY_API covey_code covey_handle_answer(const covey_handle* handle, size_t query,
+                                         covey_vector_answer* answer, covey_error* error);
+/* The same of COVEY_QUERY_TOP: the places in the table, in row-major order, and the values of its
+ * `count` elements, the largest magnitude first. `count` is the answer's top_count. */
+COVEY_API covey_code covey_handle_top(const covey_handle* handle, size_t query, uint64_t* places,
+                                      float* values, size_t count, covey_error* error);
+
 /* --- Rows of a sparse table --- */
 
 /* The keys of a mini-batch, for the rows of one table: sorted, rid of repeats, and divided among the
@@ -423,6 +534,58 @@ COVEY_API covey_code covey_row_filter_flush(covey_row_filter* filter, double sec
                                             covey_error* error);
 COVEY_API covey_code covey_row_filter_count(covey_row_filter* filter,
                                             covey_row_filter_counts* counts, covey_error* error);
+
+/* Reads all rows of a sparse table, whatever their keys, or what has changed since an earlier
+ * reading (client/row_reader.h). One call at a time; others wait. After covey_client_close only
+ * covey_row_reader_free may be called. */
+typedef struct covey_row_reader covey_row_reader;
+typedef struct covey_row_reader_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Of each piece, as in covey_pull_options: deadline in seconds, 0 = the client's; longest time in
+   * seconds since the last update, 0 = any. */
+  double seconds;
+  double max_age;
+  /* The text of covey_row_reader_token: reads what has changed since. Null = all rows. */
+  const char* since;
+} covey_row_reader_options;
+#define COVEY_ROW_READER_OPTIONS_INIT \
+  { sizeof(covey_row_reader_options), 0, 0, 0, 0 }
+/* About 1 MiB of rows. The arrays are valid until the next call of this reader. */
+typedef struct covey_row_piece {
+  uint32_t struct_size;
+  uint32_t shard;
+  uint64_t generation; /* of the shard, and the version of the piece */
+  uint64_t version;
+  const uint64_t* keys;
+  uint64_t count;
+  const float* rows;       /* a row for each key */
+  uint64_t elements;       /* count times covey_table_width */
+  const uint64_t* removed; /* keys that have no row any more */
+  uint64_t removed_count;
+} covey_row_piece;
+#define COVEY_ROW_PIECE_INIT \
+  { sizeof(covey_row_piece), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* INVALID_ARGUMENT: the table is dense, or `since` is no token. OUT_OF_RANGE: it is of another run
+ * of the job, or of another table. */
+COVEY_API covey_code covey_row_reader_new(covey_client* client, const covey_table* table,
+                                          const covey_row_reader_options* options,
+                                          covey_row_reader** reader, covey_error* error);
+/* Also while it reads. */
+COVEY_API void covey_row_reader_free(covey_row_reader* reader);
+/* 1: covey_row_reader_next would not wait now. */
+COVEY_API int32_t covey_row_reader_ready(covey_row_reader* reader);
+/* The next piece; `has_piece` is 0 after the last one. `seconds`: negative = waits as long as the
+ * piece may take; otherwise DEADLINE_EXCEEDED when it is over, and the reading goes on.
+ * OUT_OF_RANGE: changes since then are not known any more; read all rows again, into an empty
+ * copy. After an error the reader is of no use. */
+COVEY_API covey_code covey_row_reader_next(covey_row_reader* reader, double seconds,
+                                           covey_row_piece* piece, int32_t* has_piece,
+                                           covey_error* error);
+/* After the last piece: where a later reader goes on. Release the text with covey_text_free.
+ * FAILED_PRECONDITION: there are more pieces. */
+COVEY_API covey_code covey_row_reader_token(covey_row_reader* reader, char** token,
+                                            covey_error* error);
 
 /* Waits until every push started before is as durable as its table requires. */
 COVEY_API covey_code covey_client_flush(covey_client* client, double seconds, covey_error* error);

@@ -36,6 +36,32 @@ AT(covey_pull_options, max_age_seconds, 24);
 AT(covey_pull_options, deadline_seconds, 32);
 SIZE(covey_pull_options, 40);
 
+AT(covey_outer_products, reserved, 4);
+AT(covey_outer_products, left, 8);
+AT(covey_outer_products, left_elements, 16);
+AT(covey_outer_products, right, 24);
+AT(covey_outer_products, right_elements, 32);
+AT(covey_outer_products, terms, 40);
+SIZE(covey_outer_products, 48);
+
+AT(covey_vector_function, kind, 4);
+AT(covey_vector_function, target, 8);
+AT(covey_vector_function, source, 12);
+AT(covey_vector_function, scalar, 16);
+SIZE(covey_vector_function, 24);
+
+AT(covey_vector_query, kind, 4);
+AT(covey_vector_query, vector, 8);
+AT(covey_vector_query, other, 12);
+AT(covey_vector_query, count, 16);
+AT(covey_vector_query, reserved, 20);
+SIZE(covey_vector_query, 24);
+
+AT(covey_vector_answer, reserved, 4);
+AT(covey_vector_answer, value, 8);
+AT(covey_vector_answer, top_count, 16);
+SIZE(covey_vector_answer, 24);
+
 AT(covey_row_cache_options, reserved, 4);
 AT(covey_row_cache_options, rows_max, 8);
 AT(covey_row_cache_options, max_age, 16);

@@ -46,6 +46,8 @@ const char* covey_code_name(covey_code code) {
       return "FAILED_PRECONDITION";
     case COVEY_ABORTED:
       return "ABORTED";
+    case COVEY_OUT_OF_RANGE:
+      return "OUT_OF_RANGE";
     case COVEY_INTERNAL:
       return "INTERNAL";
     case COVEY_UNAVAILABLE:

@@ -11,6 +11,7 @@
 #include "client/parameter_client.h"
 #include "client/row_cache.h"
 #include "client/row_filter.h"
+#include "client/row_reader.h"
 #include "common/base/mutex.h"
 #include "common/net/descriptor.h"
 #include "worker/data_source.h"
@@ -44,6 +45,14 @@ struct covey_row_filter {
   covey::c::Creator creator;
   covey::Mutex mutex;
   std::unique_ptr<covey::client::RowFilter> filter;
+};
+
+// The same of a reader.
+struct covey_row_reader {
+  covey::c::Creator creator;
+  covey::Mutex mutex;
+  std::unique_ptr<covey::client::RowReader> reader;
+  bool has_ended = false;
 };
 
 struct covey_handle {

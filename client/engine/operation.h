@@ -17,6 +17,7 @@
 #include "common/base/buffer.h"
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
+#include "common/tensor/outer_product.h"
 #include "common/tensor/wire_format.h"
 #include "common/vectors/vector_function.h"
 
@@ -80,6 +81,10 @@ struct Operation {
   // Sum over `samples` examples of per-example gradients, for exactly these shards. Empty = no
   // push.
   std::span<const float> gradient;
+  // In place of it, of a push to all shards of a dense table: factors of all rows of its matrix,
+  // valid and unchanged as `gradient`. Each shard gets them, or its elements of the gradient where
+  // these take fewer bytes.
+  std::optional<Factors> factors = {};
   // Optional: the memory that `gradient` lies in, shared by the caller and the engine. A push that
   // is not durable is then kept there instead of in a copy, and frames that are still being sent do
   // not delay `done`. So the gradient stays unchanged until no handle but the caller's own is left.
@@ -120,7 +125,9 @@ struct Operation {
   std::function<void(absl::Time, const OperationResult&, Outbox&)> done;
 
   bool calls() const { return !functions.empty() || !queries.empty(); }
-  bool pushes() const { return keyed ? keyed->pushes : !gradient.empty() || !functions.empty(); }
+  bool pushes() const {
+    return keyed ? keyed->pushes : !gradient.empty() || factors || !functions.empty();
+  }
   bool pulls() const { return keyed ? keyed->pulls : scan || !values.empty(); }
 };
 

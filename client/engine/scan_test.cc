@@ -3,6 +3,7 @@
 // Scans of a sparse table against servers whose replies are scripted, also wrong ones.
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,26 @@ TEST_F(ScanTest, AsksOneShardAndTakesItsPiece) {
   // The next one asks for nothing older.
   Start(Scan());
   EXPECT_EQ(outbox_.TakeMessages()[0].envelope.pull_request().read().min_version(), 9);
+}
+
+// A view whose table has rows of that type.
+std::shared_ptr<const ClusterView> ViewOfType(uint64_t epoch, int type) {
+  proto::ClusterView view = SparseView(epoch)->proto();
+  view.mutable_tables(0)->mutable_spec()->set_data_type(static_cast<proto::DataType>(type));
+  return *ClusterView::Make(std::move(view));
+}
+
+TEST_F(ScanTest, RowsOfTwoBytesAreDecoded) {
+  ShowView(ViewOfType(3, proto::BFLOAT16));
+  const auto encode = [](Message& reply, proto::ScannedRows&) {
+    // 1, 1.5, -2, infinity, 0, 2^-126.
+    reply.frames[1] = BufferOf(std::vector<uint16_t>{0x3f80, 0x3fc0, 0xc000, 0x7f80, 0, 0x0080});
+  };
+  EXPECT_TRUE(Answered(encode).ok());
+  EXPECT_THAT(rows_.rows, ElementsAre(1, 1.5f, -2, INFINITY, 0, 0x1p-126f));
+  // Rows of float32 are no such rows.
+  EXPECT_THAT(std::string(Answered([](Message&, proto::ScannedRows&) {}).message()),
+              HasSubstr("frames of other sizes"));
 }
 
 TEST_F(ScanTest, ADamagedPieceIsAskedForAgain) {

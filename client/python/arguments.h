@@ -46,6 +46,11 @@ struct Kind<covey_row_filter> {
   static void Release(covey_row_filter* object) { covey_row_filter_free(object); }
 };
 template <>
+struct Kind<covey_row_reader> {
+  static constexpr char kName[] = "covey row reader";
+  static void Release(covey_row_reader* object) { covey_row_reader_free(object); }
+};
+template <>
 struct Kind<covey_handle> {
   static constexpr char kName[] = "covey handle";
   static void Release(covey_handle* object) { covey_handle_free(object); }

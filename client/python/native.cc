@@ -123,6 +123,33 @@ PyObject* HandleWait(PyObject*, Given given, Py_ssize_t count) {
       [&] { return covey_handle_done(handle) != 0; }, &ResultTuple, result);
 }
 
+// The value, and the elements of a query for the largest.
+PyObject* HandleAnswer(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  const auto* const handle = in.Take<covey_handle>();
+  const uint64_t query = in.Count();
+  covey_vector_answer answer = COVEY_VECTOR_ANSWER_INIT;
+  std::vector<uint64_t> places;
+  std::vector<float> values;
+  return in.Call(
+      [&](covey_error* error) {
+        const covey_code code = covey_handle_answer(handle, query, &answer, error);
+        if (code != COVEY_OK || answer.top_count == 0) return code;
+        places.resize(answer.top_count);
+        values.resize(answer.top_count);
+        return covey_handle_top(handle, query, places.data(), values.data(), places.size(), error);
+      },
+      [&] {
+        PyObject* const top = PyList_New(static_cast<Py_ssize_t>(places.size()));
+        for (size_t i = 0; top != nullptr && i < places.size(); ++i) {
+          PyList_SetItem(top, static_cast<Py_ssize_t>(i),
+                         Py_BuildValue("(Kd)", static_cast<unsigned long long>(places[i]),
+                                       static_cast<double>(values[i])));
+        }
+        return Py_BuildValue("(dN)", answer.value, top);
+      });
+}
+
 PyObject* NotifierNew(PyObject*, Given given, Py_ssize_t count) {
   Arguments in(given, count, 0);
   covey_notifier* notifier = nullptr;
@@ -324,6 +351,104 @@ PyObject* ClientPushPull(PyObject*, Given given, Py_ssize_t count) {
       [&] { return NewCapsule(handle); });
 }
 
+covey_outer_products TakeOuterProducts(Arguments& in) {
+  covey_outer_products gradient = COVEY_OUTER_PRODUCTS_INIT;
+  const Floats left = in.ReadOnlyFloats();
+  const Floats right = in.ReadOnlyFloats();
+  gradient.left = left.data;
+  gradient.left_elements = left.elements;
+  gradient.right = right.data;
+  gradient.right_elements = right.elements;
+  gradient.terms = in.Count();
+  return gradient;
+}
+
+PyObject* ClientPushOuterProducts(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 8);
+  auto* const client = in.Take<covey_client>();
+  const auto* const table = in.Take<covey_table>();
+  const covey_outer_products gradient = TakeOuterProducts(in);
+  const covey_push_options options = TakePushOptions(in);
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_client_push_outer_products(client, table, &gradient, &options, &handle, error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+PyObject* ClientPushPullOuterProducts(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 13);
+  auto* const client = in.Take<covey_client>();
+  const auto* const table = in.Take<covey_table>();
+  const covey_outer_products gradient = TakeOuterProducts(in);
+  const Floats values = in.WritableFloats();
+  const covey_push_options push = TakePushOptions(in);
+  const covey_pull_options pull = TakePullOptions(in);
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_client_push_pull_outer_products(client, table, &gradient, values.data,
+                                                     values.elements, &push, &pull, &handle, error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+// --- Vectors ---
+
+PyObject* TableVectors(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  const auto* const table = in.Take<covey_table>();
+  return in.failed() ? nullptr : PyLong_FromUnsignedLongLong(covey_table_vectors(table));
+}
+
+PyObject* ClientCall(PyObject*, Given given, Py_ssize_t count) {
+  // Client, table, seconds; and then, for each function, kind, target, source and scalar.
+  Arguments in(given, count, std::max<Py_ssize_t>(count, 3));
+  auto* const client = in.Take<covey_client>();
+  const auto* const table = in.Take<covey_table>();
+  const double seconds = in.Number();
+  // So that the array has an address without functions, too.
+  std::vector<covey_vector_function> functions(1, COVEY_VECTOR_FUNCTION_INIT);
+  size_t taken = 0;
+  for (Py_ssize_t i = 3; i + 3 < count && !in.failed(); i += 4, ++taken) {
+    functions.resize(taken + 1, COVEY_VECTOR_FUNCTION_INIT);
+    functions[taken].kind = in.Int();
+    functions[taken].target = in.Count32();
+    functions[taken].source = in.Count32();
+    functions[taken].scalar = in.Number();
+  }
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_client_call(client, table, functions.data(), taken, seconds, &handle, error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+PyObject* ClientAsk(PyObject*, Given given, Py_ssize_t count) {
+  // Client, table, options; and then, for each query, kind, vector, other and count.
+  Arguments in(given, count, std::max<Py_ssize_t>(count, 6));
+  auto* const client = in.Take<covey_client>();
+  const auto* const table = in.Take<covey_table>();
+  const covey_pull_options options = TakePullOptions(in);
+  std::vector<covey_vector_query> queries(1, COVEY_VECTOR_QUERY_INIT);
+  size_t taken = 0;
+  for (Py_ssize_t i = 6; i + 3 < count && !in.failed(); i += 4, ++taken) {
+    queries.resize(taken + 1, COVEY_VECTOR_QUERY_INIT);
+    queries[taken].kind = in.Int();
+    queries[taken].vector = in.Count32();
+    queries[taken].other = in.Count32();
+    queries[taken].count = in.Count32();
+  }
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_client_ask(client, table, queries.data(), taken, &options, &handle, error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
 // --- Rows ---
 
 PyObject* BatchNew(PyObject*, Given given, Py_ssize_t count) {
@@ -456,6 +581,65 @@ PyObject* RowFilterCount(PyObject*, Given given, Py_ssize_t count) {
                                         static_cast<unsigned long long>(counts.pushed_later),
                                         static_cast<unsigned long long>(counts.held));
                  });
+}
+
+PyObject* RowReaderNew(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 5);
+  auto* const client = in.Take<covey_client>();
+  const auto* const table = in.Take<covey_table>();
+  covey_row_reader_options options = COVEY_ROW_READER_OPTIONS_INIT;
+  const char* const since = in.Text();
+  options.max_age = in.Number();
+  options.seconds = in.Number();
+  if (!in.failed() && since[0] != '\0') options.since = since;
+  covey_row_reader* reader = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_row_reader_new(client, table, &options, &reader, error);
+      },
+      [&] { return NewCapsule(reader); });
+}
+
+// A tuple of the piece's numbers and copies of its arrays; None after the last one.
+PyObject* RowReaderNext(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  in.Take<covey_client>();  // the reader's, which must be open
+  auto* const reader = in.Take<covey_row_reader>();
+  if (in.failed()) return nullptr;
+  covey_row_piece piece = COVEY_ROW_PIECE_INIT;
+  int32_t has_piece = 0;
+  for (;;) {
+    covey_error error = COVEY_ERROR_INIT;
+    const bool was_ready = covey_row_reader_ready(reader) != 0;
+    const covey_code code = WithoutLock(
+        [&] { return covey_row_reader_next(reader, kSliceSeconds, &piece, &has_piece, &error); });
+    if (code == COVEY_OK) break;
+    if (code != COVEY_DEADLINE_EXCEEDED || was_ready) return Raise(error);
+    if (PyErr_CheckSignals() != 0) return nullptr;
+  }
+  if (has_piece == 0) {
+    Py_INCREF(Py_None);
+    return Py_None;
+  }
+  const auto bytes = [](const void* data, uint64_t size) {
+    return PyByteArray_FromStringAndSize(static_cast<const char*>(data),
+                                         static_cast<Py_ssize_t>(size));
+  };
+  return Py_BuildValue("(IKKNNN)", static_cast<unsigned int>(piece.shard),
+                       static_cast<unsigned long long>(piece.generation),
+                       static_cast<unsigned long long>(piece.version),
+                       bytes(piece.keys, piece.count * sizeof(uint64_t)),
+                       bytes(piece.rows, piece.elements * sizeof(float)),
+                       bytes(piece.removed, piece.removed_count * sizeof(uint64_t)));
+}
+
+PyObject* RowReaderToken(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  in.Take<covey_client>();
+  auto* const reader = in.Take<covey_row_reader>();
+  char* token = nullptr;
+  return in.Call([&](covey_error* error) { return covey_row_reader_token(reader, &token, error); },
+                 [&] { return TextResult(token); });
 }
 
 PyObject* ClientPushRows(PyObject*, Given given, Py_ssize_t count) {
@@ -916,6 +1100,7 @@ PyMethodDef methods[] = {
     Method("address_of", &AddressOf),
     Method("handle_done", &HandleDone),
     Method("handle_wait", &HandleWait),
+    Method("handle_answer", &HandleAnswer),
     Method("notifier_new", &NotifierNew),
     Method("notifier_descriptor", &NotifierDescriptor),
     Method("notifier_add", &NotifierAdd),
@@ -933,6 +1118,9 @@ PyMethodDef methods[] = {
     Method("row_cache_pull", &RowCachePull),
     Method("row_cache_invalidate", &RowCacheInvalidate),
     Method("row_cache_count", &RowCacheCount),
+    Method("row_reader_new", &RowReaderNew),
+    Method("row_reader_next", &RowReaderNext),
+    Method("row_reader_token", &RowReaderToken),
     Method("row_filter_new", &RowFilterNew),
     Method("row_filter_push", &RowFilterPush),
     Method("row_filter_flush", &RowFilterFlush),
@@ -945,6 +1133,11 @@ PyMethodDef methods[] = {
     Method("client_pull_state", &ClientPull<&covey_client_pull_state>),
     Method("table_slots", &TableSlots),
     Method("client_push_pull", &ClientPushPull),
+    Method("client_push_outer_products", &ClientPushOuterProducts),
+    Method("client_push_pull_outer_products", &ClientPushPullOuterProducts),
+    Method("table_vectors", &TableVectors),
+    Method("client_call", &ClientCall),
+    Method("client_ask", &ClientAsk),
     Method("client_flush", &ClientFlush),
     Method("client_barrier", &ClientBarrier),
     Method("worker_join", &WorkerJoin),

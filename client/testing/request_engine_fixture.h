@@ -56,6 +56,7 @@ inline std::shared_ptr<const ClusterView> View(uint64_t epoch, uint64_t first, u
   proto::Table& table = *view.add_tables();
   table.set_id(3);
   table.mutable_spec()->set_name("weights");
+  table.mutable_spec()->set_data_type(proto::FLOAT32);
   table.mutable_spec()->add_shape(6);
   uint64_t element = 0;
   for (auto [server, count] : {std::pair<uint64_t, uint64_t>{first, 4}, {second, 2}}) {

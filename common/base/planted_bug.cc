@@ -27,7 +27,8 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kCutWithoutCopies,      PlantedBug::kSumRowsTwice,
     PlantedBug::kNewMemberAhead,        PlantedBug::kMeanNotGiven,
     PlantedBug::kEvictionDiffers,       PlantedBug::kAdmissionForgets,
-    PlantedBug::kListOfOlderLayout,
+    PlantedBug::kListOfOlderLayout,     PlantedBug::kLoseRowOnMove,
+    PlantedBug::kSumDuplicatesTwice,
 };
 
 }  // namespace
@@ -114,6 +115,10 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "list-of-older-layout";
     case PlantedBug::kMeanNotGiven:
       return "mean-not-given";
+    case PlantedBug::kLoseRowOnMove:
+      return "lose-row-on-move";
+    case PlantedBug::kSumDuplicatesTwice:
+      return "sum-duplicates-twice";
   }
   COVEY_CHECK(false);
   return "";

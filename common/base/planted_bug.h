@@ -51,6 +51,8 @@ enum class PlantedBug {
   kAdmissionForgets,            // keys that wait for admission do not travel with their shard
   kListOfOlderLayout,           // a list of keys is given rows as they lay before others went
   kMeanNotGiven,                // after a loss, members that lack a step's mean are not given it
+  kLoseRowOnMove,               // a row of a shard does not travel with its content
+  kSumDuplicatesTwice,          // a key that comes again in a batch counts twice there
 };
 
 // "apply-duplicates"; "none".

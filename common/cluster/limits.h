@@ -81,6 +81,12 @@ inline constexpr size_t kVectorQueriesMax = 256;
 // Elements that all queries for the largest elements of one request may ask for.
 inline constexpr size_t kTopElementsMax = 1024;
 
+// Terms of a gradient in factors. For a shard of E elements, factors are smaller than these only
+// below sqrt(E) / 2 terms, so more are never of use.
+inline constexpr uint32_t kOuterProductTermsMax = 1024;
+static_assert(uint64_t{kOuterProductTermsMax} * kOuterProductTermsMax * 4 * sizeof(float) ==
+              kShardBytesMax);
+
 // Pushes remembered per shard and producer, for telling duplicates; an older sequence is refused,
 // never applied.
 inline constexpr size_t kDedupWindow = 4096;

@@ -180,8 +180,8 @@ absl::StatusOr<std::unique_ptr<RowOptimizer>> RowOptimizer::Create(const Optimiz
   return std::make_unique<RowAdagrad>(config, width);
 }
 
-RowLayout RowOptimizer::layout() const {
-  RowLayout layout{.width = width_};
+RowLayout RowOptimizer::layout(WireFormat type) const {
+  RowLayout layout{.width = width_, .type = type};
   for (size_t slot = 0; slot < slots(); ++slot) layout.slot_widths[slot] = slot_width(slot);
   return layout;
 }

@@ -37,7 +37,8 @@ class RowOptimizer {
   virtual size_t slots() const = 0;
   // Elements of a row's slot. Precondition: slot < slots().
   virtual size_t slot_width(size_t /*slot*/) const { return width_; }
-  RowLayout layout() const;
+  // Of rows whose values are stored so.
+  RowLayout layout(WireFormat type) const;
 
   // Updates the rows in place. updates[i] counts the updates of row i, this one included;
   // UpdateContext::update_index and momentum are ignored. Preconditions (checked): equal sizes, at

@@ -229,7 +229,7 @@ absl::StatusOr<Content> ContentOf(const proto::SnapshotManifest& manifest,
   if (definition.sparse) {
     COVEY_ASSIGN_OR_RETURN(const auto optimizer,
                            RowOptimizer::Create(definition.optimizer, definition.sparse->width));
-    return Content{.row_bytes = optimizer->layout().row_bytes()};
+    return Content{.row_bytes = optimizer->layout(definition.sparse->type).row_bytes()};
   }
   if (IsImported(manifest)) return Content{.arrays = 1, .has_record = false};
   COVEY_ASSIGN_OR_RETURN(const std::unique_ptr<Optimizer> optimizer,

@@ -11,11 +11,15 @@
 #include "common/optimizer/definition.h"
 #include "common/table/evict_by.h"
 #include "common/table/key_slots.h"
+#include "common/table/row_type.h"
 #include "common/table/spec_checks.h"
 #include "common/tensor/wire_format_proto.h"
 
 namespace covey {
 namespace {
+
+// Of LOCAL tables that name no outer rate: with SGD, the values become the mean of the groups'.
+constexpr double kOuterRate = 1;
 
 // Each function reads one part of a spec that has passed CheckTableSpec.
 
@@ -72,11 +76,14 @@ absl::StatusOr<TableDefinition> Convert(const proto::TableSpec& spec,
   definition.name = spec.name();
   definition.elements = ElementsOf(spec);
   if (spec.has_sparse()) {
-    definition.sparse = {.width = spec.sparse().width(), .life_cycle = LifeCycleOf(spec.sparse())};
+    definition.sparse = {.width = spec.sparse().width(),
+                         .type = *RowTypeFromProto(spec.data_type()),
+                         .life_cycle = LifeCycleOf(spec.sparse())};
   }
   definition.initializer = InitializerOf(spec.initializer());
   COVEY_ASSIGN_OR_RETURN(definition.optimizer, OptimizerFromProto(spec.optimizer()));
   COVEY_ASSIGN_OR_RETURN(definition.learning_rate, LearningRateFromProto(spec.learning_rate()));
+  if (!spec.has_learning_rate()) definition.learning_rate.base_rate = kOuterRate;
   if (spec.has_inner_optimizer()) {
     TableDefinition::InnerSteps& inner = definition.inner.emplace();
     COVEY_ASSIGN_OR_RETURN(inner.optimizer, OptimizerFromProto(spec.inner_optimizer()));

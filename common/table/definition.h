@@ -29,7 +29,8 @@ struct TableDefinition {
 
   // What a sparse table has in place of a shape.
   struct Rows {
-    size_t width = 0;  // elements of each
+    size_t width = 0;                        // elements of each
+    WireFormat type = WireFormat::kFloat32;  // in which the values are stored, and travel
     RowLifeCycle life_cycle;
   };
 
@@ -39,7 +40,8 @@ struct TableDefinition {
   // Set for sparse tables, and only for these.
   std::optional<Rows> sparse;
   InitializerConfig initializer;
-  // Under contract LOCAL the outer optimizer.
+  // Under contract LOCAL the outer optimizer. Unless the spec says otherwise SGD with a rate of 1,
+  // which takes the mean of the groups' values.
   OptimizerConfig optimizer;
   LearningRateConfig learning_rate;
   // Set for LOCAL tables, and only for these.

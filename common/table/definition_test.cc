@@ -100,6 +100,16 @@ TEST(TableDefinitionTest, LocalTablesHaveInnerSteps) {
   EXPECT_EQ(definition.optimizer.kind, OptimizerKind::kSgd);
 }
 
+TEST(TableDefinitionTest, RoundsEndInTheMeanUnlessTheSpecSaysOtherwise) {
+  proto::TableSpec spec = LocalSpec();
+  spec.clear_optimizer();
+  spec.clear_learning_rate();
+  EXPECT_EQ(TableDefinition::Parse(spec)->optimizer.kind, OptimizerKind::kSgd);
+  EXPECT_EQ(TableDefinition::Parse(spec)->learning_rate.base_rate, 1);
+  spec.mutable_learning_rate()->set_base(0.7);
+  EXPECT_EQ(TableDefinition::Parse(spec)->learning_rate.base_rate, 0.7);
+}
+
 TEST(TableDefinitionTest, TheContractInForceCountsNotTheOneAtCreation) {
   proto::Table table;
   *table.mutable_spec() = Spec();
@@ -204,7 +214,7 @@ proto::Contract RandomContract(Random& random) {
 proto::TableSpec RandomSpec(Random& random) {
   proto::TableSpec spec;
   spec.set_name("table");
-  spec.set_data_type(static_cast<proto::DataType>(1 + random.Below(2) / 2));
+  spec.set_data_type(static_cast<proto::DataType>(random.Chance(0.8) ? 1 : random.Below(5)));
   spec.add_shape(16);
   proto::Initializer& initializer = *spec.mutable_initializer();
   initializer.set_kind(static_cast<proto::Initializer::Kind>(random.Below(5)));

@@ -14,6 +14,7 @@
 #include "common/contract/contract.h"
 #include "common/optimizer/definition.h"
 #include "common/optimizer/row_optimizer.h"
+#include "common/table/row_type.h"
 
 namespace covey {
 namespace {
@@ -40,10 +41,16 @@ absl::Status CheckName(absl::string_view name) {
 }
 
 absl::Status CheckShape(const proto::TableSpec& spec) {
-  if (spec.data_type() != proto::FLOAT32) {
-    return Bad(spec, "data_type", static_cast<int>(spec.data_type()), "only FLOAT32 is supported");
+  if (!RowTypeFromProto(spec.data_type())) {
+    return Bad(spec, "data_type", static_cast<int>(spec.data_type()),
+               "FLOAT32, BFLOAT16 or FLOAT16 is needed");
   }
   if (spec.has_sparse()) return absl::OkStatus();
+  if (spec.data_type() != proto::FLOAT32) {
+    return Bad(spec, "data_type", proto::DataType_Name(spec.data_type()),
+               "the table is dense, and only rows of sparse tables are stored in 2 bytes per "
+               "element: choose FLOAT32, or set sparse");
+  }
   if (spec.shape_size() < 1 || spec.shape_size() > static_cast<int>(kTableDimensionsMax)) {
     return Bad(spec, "number of dimensions", spec.shape_size(),
                absl::StrCat("1 to ", kTableDimensionsMax, " are allowed"));
@@ -206,6 +213,20 @@ absl::Status CheckLearningRate(const proto::TableSpec& spec, absl::string_view f
   return absl::OkStatus();
 }
 
+absl::Status CheckInnerKind(const proto::TableSpec& spec) {
+  switch (spec.inner_optimizer().kind()) {
+    case proto::Optimizer::SGD:
+    case proto::Optimizer::MOMENTUM:
+    case proto::Optimizer::NESTEROV:
+    case proto::Optimizer::ADAM:
+    case proto::Optimizer::ADAMW:
+      return absl::OkStatus();
+    default:
+      return Bad(spec, "inner_optimizer.kind", static_cast<int>(spec.inner_optimizer().kind()),
+                 "one of SGD, MOMENTUM, NESTEROV, ADAM, ADAMW is needed");
+  }
+}
+
 // The inner optimizer: LOCAL tables must name one, other tables must not.
 absl::Status CheckInner(const proto::TableSpec& spec) {
   if (spec.contract().kind() != proto::Contract::LOCAL) {
@@ -216,17 +237,8 @@ absl::Status CheckInner(const proto::TableSpec& spec) {
   if (!spec.has_inner_optimizer()) {
     return Bad(spec, "inner_optimizer", "none", "LOCAL needs one for the steps between rounds");
   }
-  switch (spec.inner_optimizer().kind()) {
-    case proto::Optimizer::SGD:
-    case proto::Optimizer::MOMENTUM:
-    case proto::Optimizer::NESTEROV:
-    case proto::Optimizer::ADAM:
-    case proto::Optimizer::ADAMW:
-      break;
-    default:
-      return Bad(spec, "inner_optimizer.kind", static_cast<int>(spec.inner_optimizer().kind()),
-                 "one of SGD, MOMENTUM, NESTEROV, ADAM, ADAMW is needed");
-  }
+  // That of rows: CheckLocalRows.
+  if (!spec.has_sparse()) COVEY_RETURN_IF_ERROR(CheckInnerKind(spec));
   COVEY_RETURN_IF_ERROR(CheckOptimizer(spec, "inner_optimizer", spec.inner_optimizer()));
   return CheckLearningRate(spec, "inner_learning_rate", spec.inner_learning_rate());
 }
@@ -258,6 +270,39 @@ absl::Status CheckLifeCycle(const proto::TableSpec& spec) {
   return absl::OkStatus();
 }
 
+// `field` is the optimizer's name in the spec.
+absl::Status CheckLocalRowOptimizer(const proto::TableSpec& spec, absl::string_view field,
+                                    const proto::Optimizer& optimizer, absl::string_view instead) {
+  switch (optimizer.kind()) {
+    case proto::Optimizer::SGD:
+    case proto::Optimizer::ADAGRAD:
+    case proto::Optimizer::ROWWISE_ADAGRAD:
+    case proto::Optimizer::ADAM:
+      break;
+    default:
+      return Bad(spec, absl::StrCat(field, ".kind"), proto::Optimizer::Kind_Name(optimizer.kind()),
+                 absl::StrCat("under LOCAL rows that a round does not touch do not move, and what "
+                              "moves is a change of values and no gradient: choose ",
+                              instead));
+  }
+  if (optimizer.weight_decay() == 0) return absl::OkStatus();
+  return Bad(spec, absl::StrCat(field, ".weight_decay"), optimizer.weight_decay(),
+             "it would change rows that a round does not touch: leave it out");
+}
+
+// Both optimizers of a LOCAL sparse table, and its rounds.
+absl::Status CheckLocalRows(const proto::TableSpec& spec) {
+  if (spec.contract().kind() != proto::Contract::LOCAL) return absl::OkStatus();
+  COVEY_RETURN_IF_ERROR(CheckLocalRowOptimizer(
+      spec, "optimizer", spec.optimizer(),
+      "SGD with rate 1, which takes the mean of the changes, or ADAGRAD, ROWWISE_ADAGRAD or ADAM"));
+  COVEY_RETURN_IF_ERROR(CheckLocalRowOptimizer(spec, "inner_optimizer", spec.inner_optimizer(),
+                                               "SGD, ADAGRAD, ROWWISE_ADAGRAD or ADAM"));
+  if (spec.contract().overlap_steps() == 0) return absl::OkStatus();
+  return Bad(spec, "contract.overlap_steps", spec.contract().overlap_steps(),
+             "a worker reads the rows of its next round when that begins: leave it out");
+}
+
 // What a sparse table must have, and what has no meaning for it.
 absl::Status CheckSparse(const proto::TableSpec& spec) {
   if (!spec.has_sparse()) return absl::OkStatus();
@@ -278,10 +323,7 @@ absl::Status CheckSparse(const proto::TableSpec& spec) {
                "the keys of a sparse table are not known beforehand: choose ZEROS, CONSTANT, "
                "UNIFORM or NORMAL");
   }
-  if (spec.contract().kind() == proto::Contract::LOCAL) {
-    return Bad(spec, "contract.kind", "LOCAL",
-               "the rows of a sparse table have no steps on the members: choose another contract");
-  }
+  COVEY_RETURN_IF_ERROR(CheckLocalRows(spec));
   if (spec.asynchrony().delay_compensation() != 0) {
     return Bad(spec, "asynchrony.delay_compensation", spec.asynchrony().delay_compensation(),
                "it would keep all rows once more for each producer: leave it out");
@@ -337,7 +379,9 @@ absl::Status CheckTableSpec(const proto::TableSpec& spec) {
   COVEY_RETURN_IF_ERROR(CheckShape(spec));
   COVEY_RETURN_IF_ERROR(CheckInitializer(spec));
   COVEY_RETURN_IF_ERROR(CheckOptimizer(spec, "optimizer", spec.optimizer()));
-  COVEY_RETURN_IF_ERROR(CheckLearningRate(spec, "learning_rate", spec.learning_rate()));
+  if (spec.contract().kind() != proto::Contract::LOCAL || spec.has_learning_rate()) {
+    COVEY_RETURN_IF_ERROR(CheckLearningRate(spec, "learning_rate", spec.learning_rate()));
+  }
   COVEY_RETURN_IF_ERROR(CheckInner(spec));
   COVEY_RETURN_IF_ERROR(CheckAsynchrony(spec));
   COVEY_RETURN_IF_ERROR(CheckSparse(spec));

@@ -101,6 +101,29 @@ proto::TableSpec Sparse() {
   return spec;
 }
 
+proto::TableSpec LocalRows() {
+  proto::TableSpec spec = Sparse();
+  spec.clear_optimizer();
+  spec.clear_learning_rate();
+  spec.mutable_contract()->set_kind(proto::Contract::LOCAL);
+  spec.mutable_contract()->set_local_steps(8);
+  spec.mutable_inner_optimizer()->set_kind(proto::Optimizer::ADAGRAD);
+  spec.mutable_inner_learning_rate()->set_base(0.1);
+  return spec;
+}
+
+TEST(SpecChecksTest, RoundsOfRowsPass) {
+  for (const proto::Optimizer::Kind kind :
+       {proto::Optimizer::SGD, proto::Optimizer::ADAGRAD, proto::Optimizer::ROWWISE_ADAGRAD,
+        proto::Optimizer::ADAM}) {
+    proto::TableSpec spec = LocalRows();
+    EXPECT_TRUE(CheckTableSpec(spec).ok()) << CheckTableSpec(spec);
+    spec.mutable_optimizer()->set_kind(kind);
+    spec.mutable_inner_optimizer()->set_kind(kind);
+    EXPECT_TRUE(CheckTableSpec(spec).ok()) << CheckTableSpec(spec);
+  }
+}
+
 TEST(SpecChecksTest, SparseTablesPass) {
   EXPECT_TRUE(CheckTableSpec(Sparse()).ok()) << CheckTableSpec(Sparse());
   proto::TableSpec ftrl = Sparse();
@@ -117,6 +140,22 @@ TEST(SpecChecksTest, SparseTablesPass) {
   evicting.mutable_sparse()->set_admit_after(3);
   evicting.mutable_sparse()->set_admit_probability(0.5);
   EXPECT_TRUE(CheckTableSpec(evicting).ok()) << CheckTableSpec(evicting);
+}
+
+TEST(SpecChecksTest, OnlyRowsAreStoredInTwoBytes) {
+  for (const proto::DataType type : {proto::BFLOAT16, proto::FLOAT16}) {
+    proto::TableSpec rows = Sparse();
+    rows.set_data_type(type);
+    EXPECT_TRUE(CheckTableSpec(rows).ok()) << CheckTableSpec(rows);
+    proto::TableSpec dense = Good();
+    dense.set_data_type(type);
+    EXPECT_THAT(std::string(CheckTableSpec(dense).message()),
+                testing::HasSubstr("FLOAT16, but the table is dense"));
+  }
+  proto::TableSpec unknown = Sparse();
+  unknown.set_data_type(static_cast<proto::DataType>(99));
+  EXPECT_THAT(std::string(CheckTableSpec(unknown).message()),
+              testing::HasSubstr("data_type = 99, but FLOAT32, BFLOAT16 or FLOAT16 is needed"));
 }
 
 TEST(SpecChecksTest, MistakesOfSparseTablesAreNamed) {
@@ -146,11 +185,40 @@ TEST(SpecChecksTest, MistakesOfSparseTablesAreNamed) {
       {"shard_bytes = 64", [](Spec& s) { s.set_shard_bytes(64); }},
       {"initializer.kind = GIVEN",
        [](Spec& s) { s.mutable_initializer()->set_kind(proto::Initializer::GIVEN); }},
-      {"contract.kind = LOCAL",
+      {"contract.overlap_steps = 1",
        [](Spec& s) {
-         *s.mutable_contract() = Local().contract();
-         *s.mutable_inner_optimizer() = Local().inner_optimizer();
-         *s.mutable_inner_learning_rate() = Local().inner_learning_rate();
+         s = LocalRows();
+         s.mutable_contract()->set_overlap_steps(1);
+       }},
+      {"choose SGD with rate 1",
+       [](Spec& s) {
+         s = LocalRows();
+         s.mutable_optimizer()->set_kind(proto::Optimizer::NESTEROV);
+       }},
+      {"optimizer.kind = FTRL, but under LOCAL",
+       [](Spec& s) {
+         s = LocalRows();
+         s.mutable_optimizer()->set_kind(proto::Optimizer::FTRL);
+       }},
+      {"optimizer.weight_decay = 0.1",
+       [](Spec& s) {
+         s = LocalRows();
+         s.mutable_optimizer()->set_weight_decay(0.1);
+       }},
+      {"inner_optimizer.kind = MOMENTUM, but under LOCAL",
+       [](Spec& s) {
+         s = LocalRows();
+         s.mutable_inner_optimizer()->set_kind(proto::Optimizer::MOMENTUM);
+       }},
+      {"inner_optimizer.weight_decay = 0.1",
+       [](Spec& s) {
+         s = LocalRows();
+         s.mutable_inner_optimizer()->set_weight_decay(0.1);
+       }},
+      {"inner_optimizer = none",
+       [](Spec& s) {
+         s = LocalRows();
+         s.clear_inner_optimizer();
        }},
       {"asynchrony.delay_compensation = 1",
        [](Spec& s) { s.mutable_asynchrony()->set_delay_compensation(1); }},

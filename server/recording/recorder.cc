@@ -59,6 +59,14 @@ AppliedRecord ToEntry(uint64_t stream, const ShardRecord& record) {
   return entry;
 }
 
+// Recordings hold elements, whatever a push was.
+EncodedGradient ElementsOf(const AppendedRecord& appended) {
+  if (appended.record.gradient.terms == 0) return appended.record.gradient;
+  const std::span<const float> elements = appended.gradient.elements;
+  return {.frame = Buffer::CopyOf(
+              {reinterpret_cast<const uint8_t*>(elements.data()), elements.size_bytes()})};
+}
+
 // Of the content, which has `version` with the record. Initial values replace what was there, so it
 // is of no interest then.
 uint64_t VersionBefore(const ShardRecord& record, uint64_t version) {
@@ -106,7 +114,7 @@ void Recorder::OnAppended(absl::Time now, const AppendedRecord& appended) {
   AppliedRecord entry = ToEntry(stream.number, record);
   const bool has_gradient = (entry.is_update && entry.functions.empty()) || entry.is_initial_values;
   if (options_.gradients && has_gradient) {
-    Keep(record.gradient, entry);
+    Keep(ElementsOf(appended), entry);
     if (record.initial_state) {
       for (const EncodedGradient& slot : record.initial_state->slots) Keep(slot, entry);
     }

@@ -106,6 +106,31 @@ TEST(Replay, FunctionsAreDoneAgain) {
       HasSubstr("an update by functions"));
 }
 
+TEST(Replay, AnUpdateInFactorsIsRecordedAsElements) {
+  TestJob job = JobOf(kAsync, proto::Optimizer::ADAM);
+  job.spec().clear_shape();
+  job.spec().add_shape(20);
+  job.spec().add_shape(50);
+  RecordingDriver recording(job);
+  Random random(3);
+  for (uint64_t i = 1; i <= 100; ++i) {
+    std::vector<float> factors = RandomGradient(random);
+    factors.resize(70);
+    Message push = recording.driver().ClientPush(i, factors);
+    push.envelope.mutable_push_request()->mutable_outer_product()->set_terms(1);
+    for (const Message& reply : recording.Deliver(push)) ASSERT_TRUE(StatusOf(reply).ok());
+  }
+  const Buffer values = ShardDriver::Floats(recording.driver().Values());
+  const Recording result = recording.End();
+  const auto replayed = ReplayShard(result, result.shards().at(0), {}, nullptr, GoOn);
+  ASSERT_TRUE(replayed.ok()) << replayed.status();
+  EXPECT_FALSE(replayed->difference);
+  EXPECT_EQ(replayed->digests, 2u);  // after 64 and 100
+  EXPECT_TRUE(AreEqual(replayed->values, values));
+  const WhatIf what_if{.contract = Contract{.kind = Contract::Kind::kBuffered, .buffer = 2}};
+  EXPECT_TRUE(ReplayShard(result, result.shards().at(0), what_if, nullptr, GoOn).ok());
+}
+
 // Adjusted rates and momentum, sums of several pushes, discarded pushes.
 TEST(Replay, IsBitEqualWithEverythingThatARecordMayHold) {
   TestJob job = JobOf({.kind = Contract::Kind::kBuffered, .buffer = 2, .staleness_cut = 8},

@@ -2,6 +2,7 @@
 #include "server/replay/stored_content.h"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -14,6 +15,7 @@
 #include "common/base/status_macros.h"
 #include "common/runtime/actor.h"
 #include "common/store/store_requests.h"
+#include "common/tensor/codec.h"
 #include "server/replication/content_pieces.h"
 #include "server/replication/table_rules.h"
 #include "server/snapshot/shard_loader.h"
@@ -76,7 +78,8 @@ absl::Status ReadStoredRows(const SnapshotReader& snapshot, const proto::Table& 
     for (size_t i = 0; i < piece.rows; ++i) {
       const SparseRow row = rows.Row(i);
       keys.push_back(row.key);
-      values.insert(values.end(), row.values, row.values + layout.width);
+      values.resize(values.size() + layout.width);
+      Decode(layout.type, {row.values, layout.value_bytes()}, std::span(values).last(layout.width));
     }
     COVEY_RETURN_IF_ERROR(take(keys, values));
   }

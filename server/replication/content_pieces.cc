@@ -31,6 +31,14 @@ bool IsOfRows(proto::ReplicaPiece::Kind kind) {
   return kind == proto::ReplicaPiece::ROWS || kind == proto::ReplicaPiece::PENDING;
 }
 
+// Plants PlantedBug::kLoseRowOnMove.
+RowPiece WithoutLastRow(const RowPiece& piece, const RowLayout& layout) {
+  const RowPieceReader reader = RowPieceReader::Open(piece, layout).value();
+  std::vector<SparseRow> rows;
+  for (size_t i = 0; i + 1 < piece.rows; ++i) rows.push_back(reader.Row(i));
+  return MakeRowPiece(rows, layout);
+}
+
 Buffer FrameOf(const proto::ReplicaRecord& record) {
   const std::string bytes = record.SerializeAsString();
   return Buffer::CopyOf({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
@@ -84,6 +92,9 @@ void ContentExport::MakeRowParts(uint64_t last) {
     const uint64_t bytes = part.rows * layout.row_bytes();
     RowPiece piece = is_pending ? cut_.rows->NextPending(bytes) : cut_.rows->Next(bytes);
     COVEY_CHECK(piece.rows == part.rows);
+    if (!is_pending && piece.rows > 1 && Planted(PlantedBug::kLoseRowOnMove)) {
+      piece = WithoutLastRow(piece, layout);
+    }
     const RowPieceReader reader = RowPieceReader::Open(piece, layout).value();
     const bool counts = !is_pending || !Planted(PlantedBug::kAdmissionForgets);
     for (size_t i = 0; i < piece.rows && counts; ++i) {

@@ -13,6 +13,9 @@
 #include "common/base/buffer_pool.h"
 #include "common/net/message.h"
 #include "common/table/key_list.h"
+#include "common/tensor/outer_product.h"
+#include "common/tensor/wire_format.h"
+#include "proto/parameter.pb.h"
 #include "proto/tensor.pb.h"
 #include "server/sparse/row_places.h"
 
@@ -23,6 +26,9 @@ namespace covey::server {
 struct GradientShape {
   uint64_t elements = 0;  // of a dense shard
   size_t row_width = 0;   // of a sparse one; 0 = it is dense
+  // Of a dense shard, its elements in the table's matrix; without columns where it has none, and
+  // takes no gradient in factors.
+  MatrixRange matrix = {};
 
   bool is_sparse() const { return row_width != 0; }
   // In a gradient; of a sparse shard, one with so many keys.
@@ -35,6 +41,8 @@ struct GradientShape {
 struct EncodedGradient {
   Buffer frame;
   proto::WireFormat format = proto::WIRE_FLOAT32;
+  // Of the factors that the frame holds; 0 = it holds elements or rows.
+  size_t terms = 0;
   // Checksum of the frame; nothing = not computed yet.
   std::optional<uint32_t> checksum = std::nullopt;
   // Of a sparse shard: the keys of the rows in the frame, which is empty where there are none.
@@ -72,16 +80,25 @@ struct GradientBuffers {
   size_t bytes() const { return elements.size() + keys.size(); }
 };
 
+// INVALID_ARGUMENT: a shard of this shape takes no gradient in factors, or not of so many terms.
+absl::Status CheckOuterProduct(const proto::OuterProduct& factors, WireFormat format,
+                               const GradientShape& shape);
+// Of a gradient of a dense shard: of its elements, or of so many terms. Precondition: the shard
+// takes these.
+size_t DenseFrameBytes(WireFormat format, const GradientShape& shape, size_t terms);
+
 // Whether the frames of a push or a record are those of one gradient of this shape: for a dense
-// shard the elements; for a sparse one the keys and their rows, or no frame when there are no keys.
+// shard the elements, or factors of so many terms; for a sparse one the keys and their rows, or no
+// frame when there are no keys. Precondition: the shard takes the factors.
 bool AreGradientFrames(const Message& message, proto::WireFormat format, const proto::KeyList& keys,
-                       const GradientShape& shape);
+                       const GradientShape& shape, size_t terms = 0);
 
 // One of the message's frames, which it shares, with its checksum. Precondition: it has the frame.
 EncodedGradient EncodedFrameOf(const Message& message, size_t frame);
 // The gradient in the message's frames, which it shares. Precondition: AreGradientFrames.
 EncodedGradient EncodedGradientOf(const Message& message, proto::WireFormat format,
-                                  const proto::KeyList& keys, const GradientShape& shape);
+                                  const proto::KeyList& keys, const GradientShape& shape,
+                                  size_t terms = 0);
 // The elements of a gradient outside lent memory (Buffer::Lend): a copy where they are in it, from
 // `spares` for a dense shard. Rows come in many sizes, which the pool is not for.
 Buffer KeptElements(const Buffer& elements, bool is_sparse, BufferPool& spares);
@@ -90,7 +107,8 @@ void Keep(EncodedGradient& gradient, BufferPool& spares);
 // Adds the frames, with their checksums, which are made when the gradient has none.
 void AddGradientFrames(EncodedGradient& gradient, Message& message);
 
-// The elements alone. Shares the frame where that holds float32.
+// The elements alone. Shares the frame where that holds them as float32. Factors are summed up, in
+// a buffer of `spares`; those of other formats take fewer bytes than that in between.
 Buffer DecodedElements(const EncodedGradient& gradient, const GradientShape& shape,
                        BufferPool& spares);
 // Shares the frame where that holds float32. INVALID_ARGUMENT: the key frame is not a list of keys.

@@ -17,6 +17,7 @@ struct AppendedRecord {
   const proto::Shard& shard;
   Epoch head_since;
   const ShardRecord& record;
+  const Gradient& gradient;  // the record's, decoded
   const ShardContent& content;
 };
 

@@ -167,6 +167,7 @@ void Replica::Append(absl::Time now, ShardRecord record, const Gradient& gradien
                                .shard = *view_->FindShard(id_),
                                .head_since = head_since(),
                                .record = record,
+                               .gradient = gradient,
                                .content = *content_});
   }
   PassOn(now, std::move(record), outbox);

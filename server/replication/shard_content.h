@@ -80,7 +80,7 @@ class ShardContent {
   const SparseShard* sparse() const { return sparse_.get(); }
   SparseShard* sparse() { return sparse_.get(); }
   GradientShape shape() const {
-    return dense_ ? GradientShape{.elements = element_count()}
+    return dense_ ? GradientShape{.elements = element_count(), .matrix = dense_->matrix()}
                   : GradientShape{.row_width = sparse_->width()};
   }
   // Whether the history has pushes. Without any, the shard may take initial values.

@@ -37,8 +37,8 @@ absl::Status CheckInitialValues(const proto::ReplicateRequest& request, const Me
           message.frames.begin(), message.frames.end(),
           [&](const Buffer& frame) { return frame.size() == shape.elements * sizeof(float); }) &&
       (request.has_initial_state() ? !message.frames.empty() : message.frames.size() == 1);
-  if (request.version() == 0 && request.pushes().empty() && request.cut() == 0 &&
-      request.format() == proto::WIRE_FLOAT32 && frames_fit &&
+  if (request.version() == 0 && !request.has_outer_product() && request.pushes().empty() &&
+      request.cut() == 0 && request.format() == proto::WIRE_FLOAT32 && frames_fit &&
       state.updates() <= kInitialUpdatesMax && state.samples() <= kInitialSamplesMax) {
     return absl::OkStatus();
   }
@@ -79,7 +79,13 @@ bool AreEvictions(const proto::ReplicateRequest& request, const GradientShape& s
 
 absl::Status CheckUpdate(const proto::ReplicateRequest& request, const Message& message,
                          const GradientShape& shape) {
-  const bool fits = AreGradientFrames(message, request.format(), request.keys(), shape) &&
+  const std::optional<WireFormat> format = WireFormatFromProto(request.format());
+  const bool takes_factors =
+      !request.has_outer_product() ||
+      (format && CheckOuterProduct(request.outer_product(), *format, shape).ok());
+  const bool fits = takes_factors &&
+                    AreGradientFrames(message, request.format(), request.keys(), shape,
+                                      request.outer_product().terms()) &&
                     AreEvictions(request, shape);
   const bool momentum_fits =
       !request.has_momentum() || (request.momentum() >= 0 && request.momentum() < 1);
@@ -97,7 +103,8 @@ absl::Status CheckUpdate(const proto::ReplicateRequest& request, const Message& 
 absl::StatusOr<std::vector<VectorFunction>> FunctionsOf(const proto::ReplicateRequest& request,
                                                         const Message& message,
                                                         const GradientShape& shape) {
-  if (shape.is_sparse() || !message.frames.empty() || request.samples() != 0) {
+  if (shape.is_sparse() || !message.frames.empty() || request.samples() != 0 ||
+      request.has_outer_product()) {
     return absl::InvalidArgumentError(absl::StrCat("record ", request.index(),
                                                    " holds functions, and a gradient or rows; run ",
                                                    "servers of one version"));
@@ -164,6 +171,9 @@ Message ToMessage(ShardRecord& record) {
     return message;
   }
   request.set_format(record.gradient.format);
+  if (record.gradient.terms > 0) {
+    request.mutable_outer_product()->set_terms(static_cast<uint32_t>(record.gradient.terms));
+  }
   if (record.gradient.keys) *request.mutable_keys() = record.gradient.keys->list;
   for (const Eviction& eviction : record.evictions) Describe(eviction, *request.add_evictions());
   AddGradientFrames(record.gradient, message);
@@ -245,7 +255,8 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, const Gradient
   }
   COVEY_RETURN_IF_ERROR(CheckUpdate(request, message, shape));
   if (request.has_momentum()) record.adjustment.momentum = request.momentum();
-  record.gradient = EncodedGradientOf(message, request.format(), request.keys(), shape);
+  record.gradient = EncodedGradientOf(message, request.format(), request.keys(), shape,
+                                      request.outer_product().terms());
   for (const proto::Eviction& eviction : request.evictions()) {
     record.evictions.push_back(EvictionOf(eviction));
   }

@@ -6,6 +6,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
+#include "common/table/matrix_columns.h"
 
 namespace covey::server {
 
@@ -28,6 +29,7 @@ SparseShardConfig SparseConfigOf(const TableDefinition& definition, const proto:
       .first_slot = shard.first_element(),
       .slot_count = shard.element_count(),
       .width = definition.sparse->width,
+      .type = definition.sparse->type,
       .rows_max = RowsMaxOf(life_cycle.rows_max, shard.element_count()),
       .evicts = life_cycle.when_full == WhenFull::kEvict,
       .evict_by = life_cycle.evict_by,
@@ -50,6 +52,7 @@ absl::StatusOr<TableRules> RulesOf(const proto::Table& table, const proto::Shard
   } else {
     rules.shard = DenseShardConfig{.first_element = shard.first_element(),
                                    .element_count = shard.element_count(),
+                                   .columns = MatrixColumns(table.spec()),
                                    .initializer = definition.initializer,
                                    .optimizer = definition.optimizer,
                                    .learning_rate = definition.learning_rate};

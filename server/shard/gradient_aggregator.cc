@@ -59,7 +59,7 @@ void GradientAggregator::Join(const HeldPush& held, AggregatedUpdate& update) {
   const bool is_first = update.gradient_sum.empty();
   // The encoded form of the first push may share the memory of the sum.
   update.encoded = {};
-  update.gradient_sum.Add(held.gradient);
+  update.gradient_sum.Add(held.gradient, held.push.samples);
   if (is_first) update.encoded = held.encoded;
 }
 
@@ -111,7 +111,8 @@ std::optional<AggregatedUpdate> GradientAggregator::TakeDue(absl::Time now,
   }
   COVEY_CHECK(update.pushes.size() == due->pushes.size());
   update.samples = due->samples;
-  update.gradient_sum.Finish();
+  const bool has_changes = gate_.contract().kind == Contract::Kind::kLocal;
+  update.gradient_sum.Finish(has_changes ? RowMean::kOfHolders : RowMean::kOfAll);
   if (update.encoded.frame.empty() && !update.encoded.keys) {
     update.encoded = update.gradient_sum.Encoded();
   }

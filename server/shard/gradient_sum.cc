@@ -14,22 +14,17 @@
 namespace covey::server {
 namespace {
 
-struct SumOfRows {
-  std::vector<uint64_t> keys;
-  std::vector<float> rows;
-};
-
 // Memory that belongs to the sum.
 template <typename T>
-Buffer PartOf(const std::shared_ptr<const SumOfRows>& sum, const std::vector<T>& elements) {
+Buffer PartOf(const std::shared_ptr<const RowSums>& sum, const std::vector<T>& elements) {
   return Buffer::Wrap(elements.data(), elements.size() * sizeof(T), [sum] {});
 }
 
 }  // namespace
 
-void GradientSum::Add(const GradientBuffers& gradient) {
+void GradientSum::Add(const GradientBuffers& gradient, uint64_t samples) {
   if (row_width_ != 0 || empty()) {
-    parts_.push_back(gradient);
+    parts_.push_back({gradient, samples});
     is_spare_ = false;
   } else {
     AddElements(gradient.elements);
@@ -37,7 +32,7 @@ void GradientSum::Add(const GradientBuffers& gradient) {
 }
 
 void GradientSum::AddElements(const Buffer& elements) {
-  Buffer& sum = parts_.front().elements;
+  Buffer& sum = parts_.front().gradient.elements;
   COVEY_CHECK(elements.size() == sum.size());
   if (!is_spare_) {
     Buffer spare = spares_->Take(sum.size());
@@ -52,25 +47,33 @@ void GradientSum::AddElements(const Buffer& elements) {
 void GradientSum::Keep() {
   if (empty()) return;
   // Those before it were kept when they were added.
-  Buffer& newest = parts_.back().elements;
+  Buffer& newest = parts_.back().gradient.elements;
   newest = KeptElements(newest, row_width_ != 0, *spares_);
 }
 
-void GradientSum::Finish() {
+void GradientSum::Finish(RowMean mean) {
   if (parts_.size() < 2) return;
   std::vector<KeyedRows> gradients;
-  for (const GradientBuffers& part : parts_) {
-    gradients.push_back({.keys = part.spans().keys, .rows = part.spans().elements});
+  uint64_t samples = 0;
+  for (const auto& [part, samples_of_part] : parts_) {
+    gradients.push_back(
+        {.keys = part.spans().keys, .rows = part.spans().elements, .samples = samples_of_part});
+    samples += samples_of_part;
   }
-  if (Planted(PlantedBug::kSumRowsTwice)) gradients.push_back(gradients.back());
-  const auto sum = std::make_shared<SumOfRows>();
-  SumByKey(gradients, row_width_, sum->keys, sum->rows);
-  parts_ = {{.elements = PartOf(sum, sum->rows), .keys = PartOf(sum, sum->keys)}};
+  if (Planted(PlantedBug::kSumRowsTwice)) {
+    gradients.push_back(gradients.back());
+    gradients.back().samples = 0;
+  }
+  const auto sum = std::make_shared<RowSums>();
+  SumByKey(gradients, row_width_, *sum);
+  if (mean == RowMean::kOfHolders) StandForAll(samples, row_width_, *sum);
+  parts_ = {{.gradient = {.elements = PartOf(sum, sum->rows), .keys = PartOf(sum, sum->keys)},
+             .samples = samples}};
 }
 
 size_t GradientSum::bytes() const {
   size_t bytes = 0;
-  for (const GradientBuffers& part : parts_) bytes += part.bytes();
+  for (const Part& part : parts_) bytes += part.gradient.bytes();
   return bytes;
 }
 

@@ -62,8 +62,17 @@ absl::Status CheckGroup(const Message& request, const ClusterView& view) {
 }
 
 absl::Status CheckFrames(const Message& request, WireFormat format, const PushForm& form) {
+  const proto::PushRequest& push = request.envelope.push_request();
+  if (push.has_outer_product()) {
+    if (push.initialization_epoch() != 0) {
+      return absl::InvalidArgumentError(
+          "initial values are elements; push them without factors of a gradient");
+    }
+    COVEY_RETURN_IF_ERROR(CheckOuterProduct(push.outer_product(), format, form.shape));
+  }
   if (IsQuery(request)) return absl::OkStatus();
-  const size_t wanted = EncodedBytes(format, form.shape.elements);
+  const size_t terms = push.outer_product().terms();
+  const size_t wanted = DenseFrameBytes(format, form.shape, terms);
   const auto fits = [wanted](const Buffer& frame) { return frame.size() == wanted; };
   if (request.frames.size() == form.frames &&
       std::all_of(request.frames.begin(), request.frames.end(), fits)) {
@@ -73,7 +82,8 @@ absl::Status CheckFrames(const Message& request, WireFormat format, const PushFo
   for (const Buffer& frame : request.frames) bytes += frame.size();
   return absl::InvalidArgumentError(absl::StrCat(
       "the gradient has ", bytes, " bytes in ", request.frames.size(), " frames, the shard has ",
-      wanted, " bytes as ", WireFormatName(format), "; push ",
+      wanted, " bytes as ", WireFormatName(format),
+      terms == 0 ? std::string() : absl::StrCat(" for factors of ", terms, " terms"), "; push ",
       form.frames == 1 ? std::string("one frame") : absl::StrCat(form.frames, " frames"),
       " of the shard's size"));
 }
@@ -113,6 +123,9 @@ absl::Status CheckGradient(const Message& request, const PushForm& form) {
   if (!form.shape.is_sparse() && push.has_keys()) {
     return absl::InvalidArgumentError("the table is dense; push a gradient of all its elements");
   }
+  if (form.shape.is_sparse() && push.has_outer_product()) {
+    return CheckOuterProduct(push.outer_product(), *format, form.shape);
+  }
   COVEY_RETURN_IF_ERROR(form.shape.is_sparse() ? CheckKeyedFrames(request, *format, form.shape)
                                                : CheckFrames(request, *format, form));
   const uint64_t samples_min = push.group() == 0 ? 1 : 0;
@@ -133,7 +146,8 @@ absl::Status CheckGradient(const Message& request, const PushForm& form) {
 absl::Status CheckCall(const Message& request) {
   const proto::PushRequest& push = request.envelope.push_request();
   const bool has_gradient = !request.frames.empty() || push.has_keys() || push.samples() != 0 ||
-                            push.has_rate_factor() || push.initialization_epoch() != 0;
+                            push.has_rate_factor() || push.initialization_epoch() != 0 ||
+                            push.has_outer_product();
   if (!has_gradient && push.group() == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the push has functions, and ",

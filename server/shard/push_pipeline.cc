@@ -73,8 +73,10 @@ absl::StatusOr<PushPipeline::Taken> PushPipeline::TakeGradient(const Message& re
   const auto inspect = [&](const Buffer& frame) {
     // RequestKeys checks it.
     if (brings_keys && &frame == &request.frames[0]) return request.envelope.frame_checksums(0);
-    // Other formats are screened as decoded.
-    if (push.format() != proto::WIRE_FLOAT32) return FrameChecksum(frame);
+    // Other formats are screened as decoded, and factors as summed up.
+    if (push.format() != proto::WIRE_FLOAT32 || push.has_outer_product()) {
+      return FrameChecksum(frame);
+    }
     const FrameInspection found = InspectFrame(frame.As<float>());
     is_screened = found.all_finite;
     return found.checksum;
@@ -86,7 +88,8 @@ absl::StatusOr<PushPipeline::Taken> PushPipeline::TakeGradient(const Message& re
         intact.message()));
   }
   Taken taken;
-  taken.encoded = EncodedGradientOf(request, push.format(), push.keys(), shape);
+  taken.encoded =
+      EncodedGradientOf(request, push.format(), push.keys(), shape, push.outer_product().terms());
   if (const SparseShard* const rows = shard_.content().sparse()) {
     const auto listed = keys.Take(*rows);
     if (!listed.ok()) {

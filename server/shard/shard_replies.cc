@@ -80,8 +80,8 @@ void ShardReplies::AddValues(PendingReply& pending) {
   }
   const std::span<const uint64_t> keys = pending.keys->spans();
   if (keys.empty()) return;
-  Buffer values = Buffer::Allocate(keys.size() * rows->width() * sizeof(float));
-  rows->Read(keys, values.MutableAs<float>(), pending.keys->places.get());
+  Buffer values = Buffer::Allocate(keys.size() * rows->layout().value_bytes());
+  rows->Read(keys, {values.MutableData(), values.size()}, pending.keys->places.get());
   const uint32_t checksum = FrameChecksum(values);
   AddFrame(pending.reply, std::move(values), checksum);
 }

@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include "common/base/random.h"
 #include "common/tensor/codec.h"
 #include "common/tensor/wire_format.h"
 #include "gmock/gmock.h"
@@ -26,6 +27,7 @@ using Floats = std::vector<float>;
 constexpr Contract kAsync{.kind = Contract::Kind::kAsync};
 constexpr Contract kBuffered2{.kind = Contract::Kind::kBuffered, .buffer = 2};
 constexpr Contract kBsp{.kind = Contract::Kind::kBsp};
+constexpr Contract kLocal{.kind = Contract::Kind::kLocal, .local_steps = 4};
 
 TestJob SparseJob(const Contract& contract, uint32_t groups = 2) {
   TestJob job(contract, groups);
@@ -197,6 +199,40 @@ TEST_F(SparseRequests, GroupsWithoutRowsTakePartInASynchronousStep) {
   EXPECT_EQ(driver.Ask(Pull({3})).envelope.pull_reply().state().version(), 1);
 }
 
+// The mean of a row's changes is over the groups that touched it.
+TEST_F(SparseRequests, ARowMovesByTheChangesOfTheGroupsThatTouchedIt) {
+  ShardDriver driver(SparseJob(kLocal, 3));
+  driver.Deliver(GroupPush(1, 1, {3, 5}, {1, 2, 4, 8}, 1));
+  driver.Deliver(GroupPush(2, 1, {5}, {36, 72}, 3));
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5, 7}))), ElementsAre(0, 0, 0, 0, 0, 0));
+  // A group without rows takes part in the round.
+  driver.Deliver(GroupPush(3, 1, {}, {}, 4));
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5, 7}))), ElementsAre(-1, -2, -10, -20, 0, 0));
+  const ShardContent& content =
+      *driver.actor().FindReplica({TableId(kTestTable), ShardIndex(0)})->content();
+  EXPECT_EQ(content.samples(), 8);
+  // In the next round another row moves, and these stay.
+  driver.Deliver(GroupPush(1, 2, {}, {}, 1));
+  driver.Deliver(GroupPush(2, 2, {}, {}, 0));
+  driver.Deliver(GroupPush(3, 2, {7}, {6, 9}, 3));
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5, 7}))), ElementsAre(-1, -2, -10, -20, -2, -3));
+  EXPECT_EQ(content.sparse()->rows(), 3);
+}
+
+TEST_F(SparseRequests, ALateChangeOfRowsCountsInTheNextRound) {
+  Contract contract = kLocal;
+  contract.quorum = 2;
+  ShardDriver driver(SparseJob(contract, 3));
+  driver.Deliver(GroupPush(1, 1, {3, 5}, {1, 2, 3, 4}));
+  driver.Deliver(GroupPush(2, 1, {}, {}));
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5}))), ElementsAre(-1, -2, -3, -4));
+  driver.Deliver(GroupPush(3, 1, {3}, {10, 20}));
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5}))), ElementsAre(-1, -2, -3, -4));
+  driver.Deliver(GroupPush(1, 2, {3, 5}, {2, 4, 1, 1}));
+  driver.Deliver(GroupPush(2, 2, {}, {}));
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5}))), ElementsAre(-7, -14, -4, -5));
+}
+
 TEST_F(SparseRequests, ATableThatIsFullSaysSo) {
   TestJob job = SparseJob(kAsync);
   job.spec().mutable_sparse()->set_rows_max(2);
@@ -223,6 +259,32 @@ TEST_F(SparseRequests, AFullTableThatEvictsMakesRoomFirst) {
   EXPECT_EQ(report->rows(), 2);
   EXPECT_EQ(report->evicted(), 2);
   EXPECT_EQ(report->refused(), 0);
+}
+
+// Values of a table of 2 bytes travel as they are stored.
+TEST_F(SparseRequests, RowsOfTwoBytesTravelSo) {
+  for (const auto& [type, format] : {std::pair(proto::BFLOAT16, WireFormat::kBfloat16),
+                                     std::pair(proto::FLOAT16, WireFormat::kFloat16)}) {
+    TestJob job = SparseJob(kAsync);
+    job.spec().set_data_type(type);
+    job.spec().mutable_initializer()->set_kind(proto::Initializer::CONSTANT);
+    job.spec().mutable_initializer()->set_a(1.001f);
+    ShardDriver driver(job);
+    const auto decoded = [&](const Message& reply) {
+      Floats values(reply.frames[0].size() / 2);
+      Decode(format, reply.frames[0].bytes(), values);
+      return values;
+    };
+    const Message reply =
+        driver.Ask(ShardDriver::WithValues(Push(1, {3, 1'000'000'007}, {1, 2, 3, -4}), 0));
+    EXPECT_TRUE(Pushed(reply).has_values());
+    // First values are the nearest to 1.001.
+    const float first = type == proto::FLOAT16 ? 1 + 0x1p-10f : 1;
+    EXPECT_THAT(decoded(reply),
+                ElementsAre(first - 1, first - 2, first - 3,
+                            FloatNear(first + 4, type == proto::FLOAT16 ? 4e-3f : 0)));
+    EXPECT_THAT(decoded(driver.Ask(Pull({3, 5}))), ElementsAre(first - 1, first - 2, first, first));
+  }
 }
 
 class SparseChain : public SparseRequests {
@@ -260,6 +322,31 @@ TEST_F(SparseChain, ReplicasHoldTheSameRows) {
   EXPECT_EQ(chain.Digest(0), chain.Digest(1));
   EXPECT_EQ(chain.Digest(0), chain.Digest(2));
   EXPECT_EQ(chain.replica(2).state(), ReplicaState::kJoined);
+}
+
+// Whatever a row's mean is over, the record says it to all replicas.
+TEST_F(SparseChain, ReplicasTakeTheSameMeansOfRounds) {
+  ChainDriver chain(kLocal, 3, 2, 2);
+  Begin(chain, 2);
+  Random random(11);
+  for (uint64_t round = 1; round <= 60; ++round) {
+    for (uint32_t group = 1; group <= 3; ++group) {
+      Keys keys;
+      Floats change;
+      for (uint64_t key = 0; key < 40; ++key) {
+        if (!random.Chance(0.3)) continue;
+        keys.push_back(key);
+        for (int c = 0; c < 2; ++c) change.push_back(static_cast<float>(random.Uniform() - 0.5));
+      }
+      const uint64_t samples = random.Below(4) + (group == 1 ? 1 : 0);
+      chain.Deliver(0, GroupPush(group, round, keys, change, samples));
+    }
+    chain.Settle();
+    for (const Message& reply : chain.Answers()) ASSERT_TRUE(StatusOf(reply).ok());
+  }
+  EXPECT_EQ(chain.replica(1).content()->version(), Version(60));
+  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
+  EXPECT_EQ(chain.replica(1).state(), ReplicaState::kJoined);
 }
 
 TEST_F(SparseChain, ReplicasAdmitAndEvictAlike) {
@@ -325,15 +412,18 @@ void SparseChain::Join(ChainDriver& chain) {
 }
 
 TEST_F(SparseChain, AServerJoinsWhilePushesGoOn) {
-  ChainDriver chain(kAsync, 2, 2, 1);
-  Join(chain);
-  EXPECT_EQ(chain.replica(1).state(), ReplicaState::kCatchingUp);
-  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
-  // It goes on alone.
-  const Floats before = ValuesIn(chain.Ask(0, Pull({3, 1900})));
-  chain.SetChain({{1, false}});
-  chain.PublishToAll();
-  EXPECT_EQ(ValuesIn(chain.Ask(1, Pull({3, 1900}))), before);
+  for (const proto::DataType type : {proto::FLOAT32, proto::BFLOAT16, proto::FLOAT16}) {
+    ChainDriver chain(kAsync, 2, 2, 1);
+    chain.job.spec().set_data_type(type);
+    Join(chain);
+    EXPECT_EQ(chain.replica(1).state(), ReplicaState::kCatchingUp);
+    EXPECT_EQ(chain.Digest(0), chain.Digest(1));
+    // It goes on alone.
+    const Floats before = ValuesIn(chain.Ask(0, Pull({3, 1900})));
+    chain.SetChain({{1, false}});
+    chain.PublishToAll();
+    EXPECT_EQ(ValuesIn(chain.Ask(1, Pull({3, 1900}))), before);
+  }
 }
 
 TEST_F(SparseChain, AServerThatLosesWhatItHeldIsFilledAnew) {

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/buffer.h"
+#include "common/base/buffer_pool.h"
 #include "common/base/crc32c.h"
 #include "gtest/gtest.h"
 #include "server/replication/shard_record.h"
@@ -81,6 +82,41 @@ TEST(UpdateBatch, RecordsAreReadAsTheyWereAdded) {
   EXPECT_EQ(read[1].cut, 4u);
   EXPECT_EQ(read[2].version, Version(8));
   EXPECT_EQ(read[2].gradient.frame.As<float>()[0], 4);
+}
+
+TEST(UpdateBatch, FactorsAreReadAsTheyWereAdded) {
+  // Of 12 elements in three rows, the first of which begins before the shard.
+  const GradientShape shape{.elements = 12,
+                            .matrix = {.first_element = 3, .elements = 12, .columns = 5}};
+  const std::vector<float> factors = {1, 2, 3, 4, 5, 6, 7, 8};
+  ShardRecord record;
+  record.index = 1;
+  record.version = Version(1);
+  record.samples = 1;
+  record.gradient.terms = 1;
+  record.gradient.frame = Buffer::CopyOf(
+      {reinterpret_cast<const uint8_t*>(factors.data()), factors.size() * sizeof(float)});
+  const uint64_t most = UpdateBatch::BytesOf(record);
+  UpdateBatch batch;
+  batch.Add(record);
+  EXPECT_LE(batch.bytes(), most);
+  std::vector<uint8_t> payload;
+  for (const Buffer& part : batch.Take()) {
+    payload.insert(payload.end(), part.bytes().begin(), part.bytes().end());
+  }
+  BufferPool spares(0);
+  std::vector<float> read;
+  const auto take = [&](ShardRecord logged) {
+    const Buffer elements = DecodedElements(logged.gradient, shape, spares);
+    read.assign(elements.As<float>().begin(), elements.As<float>().end());
+    return absl::OkStatus();
+  };
+  const absl::Status status = ForEachUpdate(Buffer::CopyOf(payload), shape, take);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(read, (std::vector<float>{7, 8, 8, 10, 12, 14, 16, 12, 15, 18, 21, 24}));
+  // Of a table that is no matrix, nobody has logged factors.
+  EXPECT_EQ(ForEachUpdate(Buffer::CopyOf(payload), {.elements = 12}, take).code(),
+            absl::StatusCode::kDataLoss);
 }
 
 }  // namespace

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/codec.h"
 #include "common/tensor/row_copy.h"
 #include "server/sparse/sparse_shard.h"
 
@@ -16,7 +18,7 @@ namespace covey::server {
 namespace {
 
 // Three blocks are under way in Apply; with 64 rows each they would not fit in the L1 cache.
-constexpr size_t kBlock = 32;
+constexpr size_t kBlock = RowValues::kOpenMax;
 static_assert(kBlock <= kRowsPerUpdateMax);
 
 void PrefetchBytes(const void* from, size_t bytes) {
@@ -96,7 +98,7 @@ void SparseShard::FindRows(Block& block, RowPlaces* places) {
     entry->stamp = stamp;
     if (places != nullptr) Note(*entry, number, *places);
     if (is_new) BeginRow(block.keys[i], new_row);
-    PrefetchBytes(values_.Row(block.rows[i]), config_.width * sizeof(float));
+    PrefetchBytes(values_.Row(block.rows[i]), layout_.value_bytes());
     for (size_t slot = 0; slot < slots_.size(); ++slot) {
       PrefetchBytes(slots_[slot].Row(block.rows[i]), slot_width(slot) * sizeof(float));
     }
@@ -108,21 +110,26 @@ void SparseShard::UpdateRows(const UpdateContext& context, const float* gradient
                              const Block& block) {
   std::array<RowUpdate, kBlock> updates;
   std::array<uint32_t, kBlock> counts;
+  std::array<size_t, kBlock> in_block;
   size_t size = 0;
   for (size_t i = 0; i < block.keys.size(); ++i) {
     const uint32_t row = block.rows[i];
     if (row == 0) continue;
     updates[size].gradient_sum = gradient_sum + i * config_.width;
-    updates[size].values = values_.Row(row);
+    updates[size].values = values_.Open(row, size);
     for (size_t slot = 0; slot < slots_.size(); ++slot) {
       updates[size].slots[slot] = slots_[slot].Row(row);
     }
     uint32_t& count = *updates_.Row(row);
     // Saturates, so that Adam's correction does not begin again after 4 billion updates.
     count += count != std::numeric_limits<uint32_t>::max();
+    in_block[size] = i;
     counts[size++] = count;
   }
   optimizer_->Apply(context, std::span(updates).first(size), std::span(counts).first(size));
+  for (size_t i = 0; i < size; ++i) {
+    values_.Close(block.rows[in_block[i]], i, block.keys[in_block[i]], counts[i]);
+  }
 }
 
 absl::StatusOr<uint64_t> SparseShard::Apply(std::span<const uint64_t> keys,
@@ -160,14 +167,15 @@ absl::StatusOr<uint64_t> SparseShard::Apply(std::span<const uint64_t> keys,
   return totals_.refused - refused_before;
 }
 
-void SparseShard::Read(std::span<const uint64_t> keys, std::span<float> values,
+void SparseShard::Read(std::span<const uint64_t> keys, std::span<uint8_t> rows,
                        RowPlaces* places) const {
-  COVEY_CHECK(values.size() == keys.size() * config_.width);
+  const size_t row_bytes = layout_.value_bytes();
+  COVEY_CHECK(rows.size() == keys.size() * row_bytes);
   if (places != nullptr) Refresh(keys.size(), *places);
-  const size_t row_bytes = config_.width * sizeof(float);
+  std::vector<float> first_values(config_.width);
   // Rows that were found and are on their way from memory.
   constexpr size_t kRowsAhead = 16;
-  std::array<const float*, kRowsAhead> found;
+  std::array<const uint8_t*, kRowsAhead> found;
   const auto fetch_entry = [&](size_t i) {
     if (places == nullptr || places->rows_[i] == 0) index_.Prefetch(PlaceOf(keys[i]));
   };
@@ -175,11 +183,12 @@ void SparseShard::Read(std::span<const uint64_t> keys, std::span<float> values,
   for (size_t i = 0; i < keys.size() + kRowsAhead; ++i) {
     if (i >= kRowsAhead) {
       const size_t ready = i - kRowsAhead;
-      float* const to = values.data() + ready * config_.width;
-      if (const float* const row = found[ready % kRowsAhead]; row != nullptr) {
-        CopyRow(row, config_.width, to);
+      const std::span<uint8_t> to = rows.subspan(ready * row_bytes, row_bytes);
+      if (const uint8_t* const row = found[ready % kRowsAhead]; row != nullptr) {
+        CopyRow(row, row_bytes, to.data());
       } else {
-        Initialize(config_.initializer, keys[ready] * config_.width, {to, config_.width});
+        Initialize(config_.initializer, keys[ready] * config_.width, first_values);
+        Encode(config_.type, first_values, to);
       }
     }
     if (i >= keys.size()) continue;

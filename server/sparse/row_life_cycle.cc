@@ -99,12 +99,7 @@ void SparseShard::Evict(const Eviction& eviction, std::span<const uint64_t> spar
 uint32_t SparseShard::ScoreOf(const IndexEntry& entry, EvictBy by) const {
   if (by == EvictBy::kCount) return RowAt(entry).updates;
   if (by == EvictBy::kNorm && !IsPending(entry)) {
-    // Products of two floats are exact.
-    double squares = 0;
-    for (const float value : std::span(values_.Row(entry.row), config_.width)) {
-      squares += static_cast<double>(value) * value;
-    }
-    return std::bit_cast<uint32_t>(static_cast<float>(squares));
+    return std::bit_cast<uint32_t>(static_cast<float>(values_.SumOfSquares(entry.row)));
   }
   // The difference is right across the end of the stamps' 32 bits.
   return std::numeric_limits<uint32_t>::max() - (static_cast<uint32_t>(version_) - entry.stamp);

@@ -15,6 +15,7 @@
 #include "server/sparse/eviction_plan.h"
 #include "server/sparse/sparse_cut.h"
 #include "server/sparse/sparse_shard.h"
+#include "server/testing/row_floats.h"
 
 namespace covey::server {
 namespace {
@@ -35,11 +36,7 @@ std::shared_ptr<SparseShard> Open(const SparseShardConfig& config) {
   return SparseShard::Create(config).value();
 }
 
-Floats Read(const SparseShard& shard, const Keys& keys) {
-  Floats values(keys.size());
-  shard.Read(keys, values);
-  return values;
-}
+Floats Read(const SparseShard& shard, const Keys& keys) { return ReadRows(shard, keys); }
 
 // One update that adds 1 to each row. Plans evictions first, as the head does.
 uint64_t Add(SparseShard& shard, const Keys& keys) {

@@ -31,14 +31,12 @@ class ArrayWriter {
 }  // namespace
 
 uint64_t DigestOf(const SparseRow& row, const RowLayout& layout) {
-  const auto checksum = [](const float* elements, size_t count) -> uint64_t {
-    return Crc32c({reinterpret_cast<const uint8_t*>(elements), count * sizeof(float)});
-  };
   uint64_t digest = MixBits(row.key ^ MixBits(uint64_t{row.stamp} << 32 | row.updates));
-  digest = MixBits(digest ^ checksum(row.values, layout.width));
+  digest = MixBits(digest ^ Crc32c({row.values, layout.stored_value_bytes()}));
   for (size_t slot = 0; slot < layout.slot_widths.size(); ++slot) {
     if (layout.slot_widths[slot] == 0) continue;
-    digest = MixBits(digest ^ checksum(row.slots[slot], layout.slot_widths[slot]));
+    digest = MixBits(digest ^ Crc32c({reinterpret_cast<const uint8_t*>(row.slots[slot]),
+                                      layout.slot_widths[slot] * sizeof(float)}));
   }
   return digest;
 }
@@ -50,7 +48,7 @@ RowPiece MakeRowPiece(std::span<const SparseRow> rows, const RowLayout& layout) 
   for (const SparseRow& row : rows) writer.Add(&row.key, 1);
   for (const SparseRow& row : rows) writer.Add(&row.stamp, 1);
   for (const SparseRow& row : rows) writer.Add(&row.updates, 1);
-  for (const SparseRow& row : rows) writer.Add(row.values, layout.width);
+  for (const SparseRow& row : rows) writer.Add(row.values, layout.stored_value_bytes());
   for (size_t slot = 0; slot < layout.slot_widths.size(); ++slot) {
     if (layout.slot_widths[slot] == 0) continue;
     for (const SparseRow& row : rows) writer.Add(row.slots[slot], layout.slot_widths[slot]);
@@ -73,19 +71,19 @@ RowPieceReader::RowPieceReader(const RowPiece& piece, const RowLayout& layout) :
   keys_ = reinterpret_cast<const uint64_t*>(piece.frame.data());
   stamps_ = reinterpret_cast<const uint32_t*>(keys_ + piece.rows);
   updates_ = stamps_ + piece.rows;
-  arrays_[0] = reinterpret_cast<const float*>(updates_ + piece.rows);
-  arrays_[1] = arrays_[0] + piece.rows * layout.width;
-  arrays_[2] = arrays_[1] + piece.rows * layout.slot_widths[0];
+  values_ = reinterpret_cast<const uint8_t*>(updates_ + piece.rows);
+  slots_[0] = reinterpret_cast<const float*>(values_ + piece.rows * layout.stored_value_bytes());
+  slots_[1] = slots_[0] + piece.rows * layout.slot_widths[0];
 }
 
 SparseRow RowPieceReader::Row(size_t i) const {
   SparseRow row{.key = keys_[i],
                 .stamp = stamps_[i],
                 .updates = updates_[i],
-                .values = arrays_[0] + i * layout_.width};
+                .values = values_ + i * layout_.stored_value_bytes()};
   for (size_t slot = 0; slot < layout_.slot_widths.size(); ++slot) {
     if (layout_.slot_widths[slot] == 0) continue;
-    row.slots[slot] = arrays_[slot + 1] + i * layout_.slot_widths[slot];
+    row.slots[slot] = slots_[slot] + i * layout_.slot_widths[slot];
   }
   return row;
 }

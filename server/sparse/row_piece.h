@@ -17,9 +17,9 @@ namespace covey::server {
 // pointers are valid as long as what it was read from.
 struct SparseRow {
   uint64_t key = 0;
-  uint32_t stamp = 0;    // the last 32 bits of the version that last updated it
-  uint32_t updates = 0;  // that it was part of
-  const float* values = nullptr;
+  uint32_t stamp = 0;                      // the last 32 bits of the version that last updated it
+  uint32_t updates = 0;                    // that it was part of
+  const uint8_t* values = nullptr;         // encoded, as they are stored
   std::array<const float*, 2> slots = {};  // null where the optimizer has none
 };
 
@@ -34,8 +34,9 @@ uint64_t DigestOf(const SparseRow& row, const RowLayout& layout);
 //
 //     keys (8 bytes) │ stamps (4) │ updates (4) │ values (width × 4) │ slot 0 │ slot 1
 //
-// All little endian. The key is the program's, so any cut of the table into shards can take the
-// rows.
+// All little endian. Values of 2 bytes take as many words of 4 as they need; the last 2 bytes of a
+// row of odd width are 0. The key is the program's, so any cut of the table into shards can take
+// the rows.
 struct RowPiece {
   size_t rows = 0;
   Buffer frame;
@@ -59,7 +60,8 @@ class RowPieceReader {
   const uint64_t* keys_;
   const uint32_t* stamps_;
   const uint32_t* updates_;
-  std::array<const float*, 3> arrays_;
+  const uint8_t* values_;
+  std::array<const float*, 2> slots_;
 };
 
 }  // namespace covey::server

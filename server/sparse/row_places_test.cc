@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "server/sparse/sparse_cut.h"
 #include "server/sparse/sparse_shard.h"
+#include "server/testing/row_floats.h"
 
 // Remembered places change nothing but the time that lookups take.
 
@@ -33,9 +34,7 @@ std::shared_ptr<SparseShard> Open(const SparseShardConfig& config) {
 }
 
 Floats Read(const SparseShard& shard, const Keys& keys, RowPlaces* places = nullptr) {
-  Floats values(keys.size() * shard.width());
-  shard.Read(keys, values, places);
-  return values;
+  return ReadRows(shard, keys, places);
 }
 
 // Ids, and keys that are aimed at one page, which becomes runs.

@@ -51,11 +51,11 @@ absl::Status SparseShard::CheckScan(const RowScan& scan) const {
 
 ScannedRows SparseShard::Scan(const RowScan& scan) const {
   COVEY_CHECK(CheckScan(scan).ok());
-  const size_t row_bytes = config_.width * sizeof(float);
+  const size_t row_bytes = layout_.value_bytes();
   const size_t rows_max = std::max<size_t>(scan.bytes_max / (row_bytes + sizeof(uint64_t)), 1);
   ScannedRows piece{.last = last_mixed()};
   std::vector<uint64_t> keys;
-  std::vector<const float*> rows;
+  std::vector<const uint8_t*> rows;
   size_t seen = 0;
   index_.VisitFrom((scan.first - first_place_) << shift_, [&](const IndexEntry& entry) {
     if (keys.size() == rows_max || seen == scan.entries_max) {
@@ -72,13 +72,13 @@ ScannedRows SparseShard::Scan(const RowScan& scan) const {
   });
   piece.keys = BufferOf(keys);
   if (!rows.empty()) piece.values = Buffer::Allocate(rows.size() * row_bytes);
-  float* to = rows.empty() ? nullptr : piece.values.MutableAs<float>().data();
-  for (size_t i = 0; i < rows.size(); ++i, to += config_.width) {
+  uint8_t* to = rows.empty() ? nullptr : piece.values.MutableData();
+  for (size_t i = 0; i < rows.size(); ++i, to += row_bytes) {
     if (i + kRowsAhead < rows.size()) {
-      const char* const ahead = reinterpret_cast<const char*>(rows[i + kRowsAhead]);
+      const uint8_t* const ahead = rows[i + kRowsAhead];
       for (size_t line = 0; line < row_bytes; line += 64) __builtin_prefetch(ahead + line);
     }
-    CopyRow(rows[i], config_.width, to);
+    CopyRow(rows[i], row_bytes, to);
   }
   if (!scan.since) return piece;
   std::vector<uint64_t> removed;

@@ -20,6 +20,7 @@
 #include "server/sparse/eviction_plan.h"
 #include "server/sparse/removed_keys.h"
 #include "server/sparse/sparse_shard.h"
+#include "server/testing/row_floats.h"
 
 namespace covey::server {
 namespace {
@@ -67,9 +68,8 @@ Keys KeysIn(const Buffer& buffer) {
 
 Content ContentOf(const SparseShard& shard) {
   Content content;
-  shard.ForEachRow([&](const SparseRow& row) {
-    content[MixBits(row.key)] = Floats(row.values, row.values + shard.width());
-  });
+  shard.ForEachRow(
+      [&](const SparseRow& row) { content[MixBits(row.key)] = FloatsOf(row, shard.layout()); });
   return content;
 }
 

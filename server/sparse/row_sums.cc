@@ -23,10 +23,11 @@ struct Head {
 
 }  // namespace
 
-void SumByKey(std::span<const KeyedRows> gradients, size_t width, std::vector<uint64_t>& keys,
-              std::vector<float>& sums) {
+void SumByKey(std::span<const KeyedRows> gradients, size_t width, RowSums& sums) {
+  auto& [keys, rows, samples] = sums;
   keys.clear();
-  sums.clear();
+  rows.clear();
+  samples.clear();
   std::vector<Head> heads;  // a heap, the least at its front
   std::vector<size_t> next(gradients.size(), 0);
   size_t keys_in_all = 0;
@@ -37,7 +38,8 @@ void SumByKey(std::span<const KeyedRows> gradients, size_t width, std::vector<ui
   }
   std::make_heap(heads.begin(), heads.end(), std::greater<>());
   keys.reserve(keys_in_all);
-  sums.reserve(keys_in_all * width);
+  rows.reserve(keys_in_all * width);
+  samples.reserve(keys_in_all);
   while (!heads.empty()) {
     std::pop_heap(heads.begin(), heads.end(), std::greater<>());
     const auto [key, i] = heads.back();
@@ -45,13 +47,25 @@ void SumByKey(std::span<const KeyedRows> gradients, size_t width, std::vector<ui
     const std::span<const float> row = gradients[i].rows.subspan(next[i] * width, width);
     if (keys.empty() || keys.back() != key) {
       keys.push_back(key);
-      sums.insert(sums.end(), row.begin(), row.end());
+      rows.insert(rows.end(), row.begin(), row.end());
+      samples.push_back(0);
     } else {
-      AddInto(std::span(sums).last(width), row);
+      AddInto(std::span(rows).last(width), row);
     }
+    samples.back() += gradients[i].samples;
     if (++next[i] == gradients[i].keys.size()) continue;
     heads.push_back({gradients[i].keys[next[i]], i});
     std::push_heap(heads.begin(), heads.end(), std::greater<>());
+  }
+}
+
+void StandForAll(uint64_t samples, size_t width, RowSums& sums) {
+  for (size_t i = 0; i < sums.keys.size(); ++i) {
+    COVEY_CHECK(sums.samples[i] > 0);
+    if (sums.samples[i] == samples) continue;
+    const auto factor =
+        static_cast<float>(static_cast<double>(samples) / static_cast<double>(sums.samples[i]));
+    for (float& element : std::span(sums.rows).subspan(i * width, width)) element *= factor;
   }
 }
 

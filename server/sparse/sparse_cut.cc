@@ -35,23 +35,23 @@ void SparseCut::Save(const IndexEntry& entry) {
   part.settled[NumberOf(entry)] = true;
   if (part.is_done || entry.place < part.next) return;
   const SparseRow row = shard_->RowAt(entry);
-  Copy copy{.stamp = row.stamp, .updates = row.updates, .elements = {}};
-  copy.elements.reserve(part.layout.elements());
-  copy.elements.assign(row.values, row.values + part.layout.width);
+  Copy copy{.stamp = row.stamp, .updates = row.updates, .bytes = {}};
+  copy.bytes.reserve(part.layout.row_bytes());
+  copy.bytes.assign(row.values, row.values + part.layout.stored_value_bytes());
   for (size_t slot = 0; slot < part.layout.slot_widths.size(); ++slot) {
-    copy.elements.insert(copy.elements.end(), row.slots[slot],
-                         row.slots[slot] + part.layout.slot_widths[slot]);
+    const uint8_t* const from = reinterpret_cast<const uint8_t*>(row.slots[slot]);
+    copy.bytes.insert(copy.bytes.end(), from, from + part.layout.slot_widths[slot] * sizeof(float));
   }
   part.saved.emplace(entry.place, std::move(copy));
 }
 
 SparseRow SparseCut::RowOf(uint64_t place, const Copy& copy, const RowLayout& layout) const {
-  const float* const elements = copy.elements.data();
-  const float* const slots = elements + layout.width;
+  const uint8_t* const values = copy.bytes.data();
+  const float* const slots = reinterpret_cast<const float*>(values + layout.stored_value_bytes());
   return {.key = shard_->KeyOf(place),
           .stamp = copy.stamp,
           .updates = copy.updates,
-          .values = elements,
+          .values = values,
           .slots = {slots, slots + layout.slot_widths[0]}};
 }
 

@@ -47,11 +47,11 @@ class SparseCut {
 
  private:
   friend class SparseShard;
-  // A row as it was; the elements of its values and slots, one after the other.
+  // A row as it was; its values, as they are stored, and its slots, one after the other.
   struct Copy {
     uint32_t stamp;
     uint32_t updates;
-    std::vector<float> elements;
+    std::vector<uint8_t> bytes;
   };
   // The rows, or the keys that waited.
   struct Part {

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "server/sparse/row_piece.h"
 #include "server/sparse/sparse_shard.h"
+#include "server/testing/row_floats.h"
 
 namespace covey::server {
 namespace {
@@ -185,10 +186,8 @@ TEST(SparseCutTest, RowsGoToWhateverShardHoldsTheirSlots) {
   }
   EXPECT_EQ(taken, keys.size());
   for (const uint64_t key : keys) {
-    Floats expected(3), found(3);
-    whole->Read(Keys{key}, expected);
-    to[to[0]->Holds(key) ? 0 : 1]->Read(Keys{key}, found);
-    ASSERT_EQ(found, expected);
+    const SparseShard& holder = *to[to[0]->Holds(key) ? 0 : 1];
+    ASSERT_EQ(ReadRows(holder, Keys{key}), ReadRows(*whole, Keys{key}));
   }
 }
 

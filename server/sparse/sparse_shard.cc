@@ -23,6 +23,11 @@ namespace {
 // About how many rows PartDigest reads.
 constexpr size_t kRowsPerPart = 2048;
 
+RowValues::Rounding RoundingOf(OptimizerKind kind) {
+  return kind == OptimizerKind::kFtrl ? RowValues::Rounding::kNearest
+                                      : RowValues::Rounding::kAtRandom;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<SparseShard>> SparseShard::Create(const SparseShardConfig& config,
@@ -41,6 +46,10 @@ absl::StatusOr<std::shared_ptr<SparseShard>> SparseShard::Create(const SparseSha
     return absl::InvalidArgumentError(absl::StrCat("open shard: at most ", config.rows_max,
                                                    " rows; choose 1 to ", kRowsPerShardMax));
   }
+  if (config.type == WireFormat::kInt8Block) {
+    return absl::InvalidArgumentError(
+        "open shard: rows of int8; choose float32, float16 or bfloat16");
+  }
   COVEY_RETURN_IF_ERROR(config.initializer.Validate());
   COVEY_ASSIGN_OR_RETURN(auto schedule, LearningRateSchedule::Create(config.learning_rate));
   COVEY_ASSIGN_OR_RETURN(auto optimizer, RowOptimizer::Create(config.optimizer, config.width));
@@ -56,9 +65,13 @@ SparseShard::SparseShard(const SparseShardConfig& config, LearningRateSchedule s
       memory_(memory),
       schedule_(schedule),
       optimizer_(std::move(optimizer)),
+      layout_(optimizer_->layout(config.type)),
       first_place_(config.first_slot << 48),
       shift_(std::countl_zero((config.slot_count << 48) - 1)),
-      values_(memory, config.width),
+      values_(memory, {.type = config.type,
+                       .width = config.width,
+                       .rounding = RoundingOf(config.optimizer.kind),
+                       .seed = config.initializer.seed}),
       updates_(ProcessRowMemory(), 1),
       pending_updates_(ProcessRowMemory(), 1) {
   for (size_t slot = 0; slot < optimizer_->slots(); ++slot) {
@@ -118,7 +131,8 @@ void SparseShard::OccupyPending(uint32_t number) {
 
 void SparseShard::BeginRow(uint64_t key, uint32_t row) {
   Occupy(row);
-  Initialize(config_.initializer, key * config_.width, {values_.Row(row), config_.width});
+  Initialize(config_.initializer, key * config_.width, values_.NewValues(row));
+  values_.Store(row);
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
     std::fill_n(slots_[slot].Row(row), slot_width(slot), 0.0f);
   }
@@ -177,7 +191,7 @@ absl::Status SparseShard::RestoreRow(const SparseRow& row, Restored restored) {
   const bool with_state = restored == Restored::kState;
   entry->stamp = with_state ? row.stamp : 0;
   Occupy(number);
-  std::copy_n(row.values, config_.width, values_.Row(number));
+  std::copy_n(row.values, layout_.stored_value_bytes(), values_.Row(number));
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
     float* const to = slots_[slot].Row(number);
     if (with_state) {

@@ -15,6 +15,7 @@
 #include "common/optimizer/learning_rate.h"
 #include "common/optimizer/row_optimizer.h"
 #include "common/table/row_life_cycle.h"
+#include "common/tensor/wire_format.h"
 #include "server/sparse/admission.h"
 #include "server/sparse/eviction.h"
 #include "server/sparse/removed_keys.h"
@@ -24,6 +25,7 @@
 #include "server/sparse/row_places.h"
 #include "server/sparse/row_scan.h"
 #include "server/sparse/row_slab.h"
+#include "server/sparse/row_values.h"
 #include "server/table/initializer.h"
 #include "server/table/row_memory.h"
 
@@ -33,9 +35,10 @@ class SparseCut;
 
 // The slots of a sparse table that a shard holds, and what a row of it is.
 struct SparseShardConfig {
-  uint64_t first_slot = 0;  // key_slots.h
-  uint64_t slot_count = 0;  // at least 1
-  size_t width = 0;         // elements of a row
+  uint64_t first_slot = 0;                 // key_slots.h
+  uint64_t slot_count = 0;                 // at least 1
+  size_t width = 0;                        // elements of a row
+  WireFormat type = WireFormat::kFloat32;  // of the values; not kInt8Block
   uint64_t rows_max = kRowsPerShardMax;
   // Whether rows go to make room for new ones, and which go first; for callers of Apply.
   bool evicts = false;
@@ -46,22 +49,24 @@ struct SparseShardConfig {
   LearningRateConfig learning_rate = {};
 };
 
-// Rows of a sparse float32 table: those whose keys lie in a range of slots, with the state of their
+// Rows of a sparse table: those whose keys lie in a range of slots, with the state of their
 // optimizer, and the counts of updates and samples. Its owner decides which pushes are admitted.
+// Updates compute in float32, and so is the optimizer's state; row_values.h says how values of
+// another type are rounded.
 //
 // A row comes into being with the first update that holds its key. Before that, and so in every
 // read, it has its first values, which are a function of the initializer's seed, the key and the
 // column alone: element c of key k is element k * width + c (modulo 2^64) of a dense table. So a
-// sparse table whose keys are 0, 1, 2, … begins with the bits of a dense one.
+// sparse table of float32 whose keys are 0, 1, 2, … begins with the bits of a dense one.
 //
 // Where the config admits keys only after some updates, keys wait in the index, without a row and
 // as many as four times rows_max at most; further ones do not count. A row that was evicted, or a
 // key that waited, leaves nothing: the key begins as a new one.
 //
 // Actor-confined. Deterministic: the rows depend on the config and on the sequence of Apply calls
-// only. Memory: the width and the optimizer's slots, 4 bytes for each element, and about 40 bytes
-// more per row; about 40 bytes per key that waits. Memory of rows that went is used again, and not
-// returned.
+// only. Memory: the width, 4 bytes or 2 for each element, the optimizer's slots, 4 bytes for each,
+// and about 40 bytes more per row; about 40 bytes per key that waits. Memory of rows that went is
+// used again, and not returned.
 class SparseShard : public std::enable_shared_from_this<SparseShard> {
  public:
   // Values and the state of optimizers are in `memory`, which outlives it; the index, and what is
@@ -92,9 +97,10 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
                                  double rate_factor = 1, std::span<const Eviction> evictions = {},
                                  RowPlaces* places = nullptr);
 
-  // The rows of these keys, in their order; keys may repeat. Makes no row. `places` as Apply, of
-  // keys that Apply would take. Precondition: `values` has `width` elements for each key.
-  void Read(std::span<const uint64_t> keys, std::span<float> values,
+  // The values of the rows of these keys, encoded, in their order; keys may repeat. Makes no row.
+  // `places` as Apply, of keys that Apply would take. Precondition: `rows` has
+  // layout().value_bytes() for each key.
+  void Read(std::span<const uint64_t> keys, std::span<uint8_t> rows,
             RowPlaces* places = nullptr) const;
 
   // INVALID_ARGUMENT: the scan begins outside the slots. OUT_OF_RANGE: all rows have to be read,
@@ -182,7 +188,7 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   uint64_t samples() const { return samples_; }  // in all updates applied
   size_t bytes() const;                          // allocated
   bool Holds(uint64_t key) const;                // whether the key lies in the shard's slots
-  RowLayout layout() const { return optimizer_->layout(); }
+  RowLayout layout() const { return layout_; }
 
  private:
   friend class SparseCut;
@@ -245,12 +251,13 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   RowMemory& memory_;
   const LearningRateSchedule schedule_;
   const std::unique_ptr<RowOptimizer> optimizer_;
+  const RowLayout layout_;
   const uint64_t first_place_;  // mixed keys begin here
   const int shift_;             // so that those of the shard fill the 64 bits of a place
 
   // Owned by the actor's thread.
   RowIndex index_;
-  RowSlab<float> values_;
+  RowValues values_;
   std::vector<RowSlab<float>> slots_;
   RowSlab<uint32_t> updates_;
   RowNumbers numbers_;  // of rows

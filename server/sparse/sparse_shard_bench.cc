@@ -23,9 +23,10 @@ constexpr size_t kBatch = 10'000;
 constexpr size_t kWidth = 16;
 constexpr int64_t kMillion = 1'000'000;
 
-std::shared_ptr<SparseShard> Open(OptimizerKind kind) {
+std::shared_ptr<SparseShard> Open(OptimizerKind kind, WireFormat type = WireFormat::kFloat32) {
   return SparseShard::Create({.slot_count = 65536,
                               .width = kWidth,
+                              .type = type,
                               .initializer = {.kind = InitializerKind::kUniform, .a = -1, .b = 1},
                               .optimizer = {.kind = kind},
                               .learning_rate = {.base_rate = 0.01}})
@@ -61,10 +62,11 @@ void FillWith(SparseShard& shard, uint64_t keys) {
 
 void BM_Pull(benchmark::State& state) {
   const uint64_t keys = state.range(0);
-  const auto shard = Open(OptimizerKind::kSgd);
+  const auto type = static_cast<WireFormat>(state.range(1));
+  const auto shard = Open(OptimizerKind::kSgd, type);
   FillWith(*shard, keys);
   const auto batches = Batches(keys);
-  std::vector<float> values(kBatch * kWidth);
+  std::vector<uint8_t> values(kBatch * shard->layout().value_bytes());
   size_t next = 0;
   for (auto _ : state) {
     shard->Read(batches[next++ % batches.size()], values);
@@ -72,11 +74,13 @@ void BM_Pull(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * kBatch);
   state.counters["bytes_per_row"] = static_cast<double>(shard->bytes()) / shard->rows();
+  state.SetLabel(WireFormatName(type));
 }
 
 void BM_Push(benchmark::State& state) {
   const uint64_t keys = state.range(0);
-  const auto shard = Open(static_cast<OptimizerKind>(state.range(1)));
+  const auto type = static_cast<WireFormat>(state.range(2));
+  const auto shard = Open(static_cast<OptimizerKind>(state.range(1)), type);
   FillWith(*shard, keys);
   const auto batches = Batches(keys);
   const std::vector<float> gradient(kBatch * kWidth, 1e-3f);
@@ -86,7 +90,8 @@ void BM_Push(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * kBatch);
   state.counters["bytes_per_row"] = static_cast<double>(shard->bytes()) / shard->rows();
-  state.SetLabel(std::string(OptimizerName(static_cast<OptimizerKind>(state.range(1)))));
+  state.SetLabel(std::string(OptimizerName(static_cast<OptimizerKind>(state.range(1)))) + " " +
+                 WireFormatName(type));
 }
 
 // The same with lists of keys that the shard has seen before.
@@ -96,7 +101,7 @@ void BM_PullAgain(benchmark::State& state) {
   FillWith(*shard, keys);
   const auto batches = Batches(keys);
   std::vector<RowPlaces> places(batches.size());
-  std::vector<float> values(kBatch * kWidth);
+  std::vector<uint8_t> values(kBatch * kWidth * sizeof(float));
   for (size_t i = 0; i < batches.size(); ++i) shard->Read(batches[i], values, &places[i]);
   size_t next = 0;
   for (auto _ : state) {
@@ -113,7 +118,7 @@ void BM_PushAgain(benchmark::State& state) {
   FillWith(*shard, keys);
   const auto batches = Batches(keys);
   std::vector<RowPlaces> places(batches.size());
-  std::vector<float> values(kBatch * kWidth);
+  std::vector<uint8_t> values(kBatch * kWidth * sizeof(float));
   for (size_t i = 0; i < batches.size(); ++i) shard->Read(batches[i], values, &places[i]);
   const std::vector<float> gradient(kBatch * kWidth, 1e-3f);
   size_t next = 0;
@@ -132,7 +137,7 @@ void BM_PullThenPush(benchmark::State& state) {
   const auto shard = Open(OptimizerKind::kRowwiseAdagrad);
   FillWith(*shard, keys);
   const auto batches = Batches(keys);
-  std::vector<float> values(kBatch * kWidth);
+  std::vector<uint8_t> values(kBatch * kWidth * sizeof(float));
   const std::vector<float> gradient(kBatch * kWidth, 1e-3f);
   size_t next = 0;
   for (auto _ : state) {
@@ -152,7 +157,7 @@ void BM_PushThenRead(benchmark::State& state) {
   const auto shard = Open(OptimizerKind::kRowwiseAdagrad);
   FillWith(*shard, keys);
   const auto batches = Batches(keys);
-  std::vector<float> values(kBatch * kWidth);
+  std::vector<uint8_t> values(kBatch * kWidth * sizeof(float));
   const std::vector<float> gradient(kBatch * kWidth, 1e-3f);
   size_t next = 0;
   for (auto _ : state) {
@@ -269,21 +274,27 @@ void BM_FlatPush(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kBatch);
 }
 
+constexpr int64_t kSgd = static_cast<int64_t>(OptimizerKind::kSgd);
+constexpr int64_t kRowwiseAdagrad = static_cast<int64_t>(OptimizerKind::kRowwiseAdagrad);
+constexpr int64_t kFloat32 = static_cast<int64_t>(WireFormat::kFloat32);
+constexpr int64_t kBfloat16 = static_cast<int64_t>(WireFormat::kBfloat16);
+constexpr int64_t kFloat16 = static_cast<int64_t>(WireFormat::kFloat16);
+
 BENCHMARK(BM_FlatPull)->Arg(kMillion)->Arg(4 * kMillion);
-BENCHMARK(BM_Pull)->Arg(kMillion)->Arg(4 * kMillion);
+BENCHMARK(BM_Pull)->ArgsProduct({{kMillion, 4 * kMillion}, {kFloat32, kBfloat16, kFloat16}});
 BENCHMARK(BM_FlatPush)->Arg(kMillion)->Arg(4 * kMillion);
 BENCHMARK(BM_Push)
-    ->Args({kMillion, static_cast<int64_t>(OptimizerKind::kSgd)})
-    ->Args({4 * kMillion, static_cast<int64_t>(OptimizerKind::kSgd)})
-    ->Args({kMillion, static_cast<int64_t>(OptimizerKind::kRowwiseAdagrad)})
-    ->Args({kMillion, static_cast<int64_t>(OptimizerKind::kAdagrad)})
-    ->Args({kMillion, static_cast<int64_t>(OptimizerKind::kAdam)})
-    ->Args({kMillion, static_cast<int64_t>(OptimizerKind::kFtrl)});
+    ->ArgsProduct({{kMillion, 4 * kMillion}, {kSgd}, {kFloat32, kBfloat16, kFloat16}})
+    ->ArgsProduct({{kMillion},
+                   {kRowwiseAdagrad, static_cast<int64_t>(OptimizerKind::kAdagrad),
+                    static_cast<int64_t>(OptimizerKind::kAdam),
+                    static_cast<int64_t>(OptimizerKind::kFtrl)},
+                   {kFloat32, kBfloat16, kFloat16}});
 BENCHMARK(BM_PullAgain)->Arg(kMillion)->Arg(4 * kMillion);
 BENCHMARK(BM_PushAgain)
-    ->Args({kMillion, static_cast<int64_t>(OptimizerKind::kSgd)})
-    ->Args({4 * kMillion, static_cast<int64_t>(OptimizerKind::kSgd)})
-    ->Args({kMillion, static_cast<int64_t>(OptimizerKind::kRowwiseAdagrad)});
+    ->Args({kMillion, kSgd})
+    ->Args({4 * kMillion, kSgd})
+    ->Args({kMillion, kRowwiseAdagrad});
 BENCHMARK(BM_PullThenPush<false>)->Arg(kMillion)->Arg(4 * kMillion);
 BENCHMARK(BM_PullThenPush<true>)->Arg(kMillion)->Arg(4 * kMillion);
 BENCHMARK(BM_PushThenRead<false>)->Arg(kMillion)->Arg(4 * kMillion);

@@ -19,6 +19,7 @@
 #include "server/sparse/sparse_cut.h"
 #include "server/table/dense_shard.h"
 #include "server/table/host_memory.h"
+#include "server/testing/row_floats.h"
 
 namespace covey::server {
 namespace {
@@ -43,12 +44,6 @@ Floats RandomFloats(Random& random, size_t count) {
   Floats floats(count);
   for (float& x : floats) x = static_cast<float>(random.Uniform() * 2 - 1);
   return floats;
-}
-
-Floats ReadRows(const SparseShard& shard, const Keys& keys) {
-  Floats values(keys.size() * shard.width());
-  shard.Read(keys, values);
-  return values;
 }
 
 void Fill(SparseShard& copy, SparseShard& from) {
@@ -158,7 +153,7 @@ TEST(SparseShardTest, APathOfARowDependsOnItsOwnGradientsOnly) {
     for (const uint64_t key : all) {
       const auto part = std::find_if(parts.begin(), parts.end(),
                                      [&](const auto& shard) { return shard->Holds(key); });
-      ASSERT_EQ(ReadRows(**part, {key}), ReadRows(*whole, {key})) << key;
+      ASSERT_EQ(ReadRows(**part, Keys{key}), ReadRows(*whole, Keys{key})) << key;
     }
   }
 }
@@ -190,7 +185,7 @@ TEST(SparseShardTest, APathOfARowDoesNotDependOnOtherRows) {
         gradient.insert(gradient.begin() + at * 5, of_key.begin(), of_key.end());
         ASSERT_TRUE(shard->Apply(keys, gradient, 10).ok());
       }
-      const Floats row = ReadRows(*shard, {kKey});
+      const Floats row = ReadRows(*shard, Keys{kKey});
       if (others == 0) alone = row;
       EXPECT_EQ(row, alone) << static_cast<int>(kind) << " among " << others;
     }
@@ -280,17 +275,17 @@ TEST(SparseShardTest, IsAMapOfRows) {
 
 TEST(SparseShardTest, ARowThatWasErasedBeginsAgain) {
   const auto shard = Open(Config(4, OptimizerKind::kAdam));
-  const Floats first = ReadRows(*shard, {3});
+  const Floats first = ReadRows(*shard, Keys{3});
   ASSERT_TRUE(shard->Apply(Keys{3}, Floats(4, 1.0f), 1).ok());
-  const Floats once = ReadRows(*shard, {3});
+  const Floats once = ReadRows(*shard, Keys{3});
   ASSERT_TRUE(shard->Erase(3));
-  EXPECT_EQ(ReadRows(*shard, {3}), first);
+  EXPECT_EQ(ReadRows(*shard, Keys{3}), first);
   const auto fresh = Open(Config(4, OptimizerKind::kAdam));
   fresh->RestoreCounts(shard->version(), shard->samples());
   ASSERT_TRUE(shard->Apply(Keys{3}, Floats(4, 1.0f), 1).ok());
   ASSERT_TRUE(fresh->Apply(Keys{3}, Floats(4, 1.0f), 1).ok());
   EXPECT_EQ(shard->Digest(), fresh->Digest());
-  EXPECT_NE(ReadRows(*shard, {3}), once);  // at another rate of the warm-up
+  EXPECT_NE(ReadRows(*shard, Keys{3}), once);  // at another rate of the warm-up
 }
 
 TEST(SparseShardTest, RowsThatAreErasedMakeRoom) {
@@ -311,16 +306,16 @@ TEST(SparseShardTest, AFullShardMakesNoRow) {
   config.rows_max = 3;
   const auto shard = Open(config);
   ASSERT_EQ(shard->Apply(Keys{3, 7}, Floats(4, 1.0f), 1).value(), 0);
-  const Floats before = ReadRows(*shard, {9});
+  const Floats before = ReadRows(*shard, Keys{9});
   // Row 5 is the last to be made; the others have their own gradients.
   EXPECT_EQ(shard->Apply(Keys{3, 5, 7, 8, 9}, Floats{1, 1, 2, 2, 3, 3, 4, 4, 5, 5}, 1).value(), 2);
   EXPECT_EQ(shard->rows(), 3);
-  EXPECT_EQ(ReadRows(*shard, {9}), before);
+  EXPECT_EQ(ReadRows(*shard, Keys{9}), before);
   config.rows_max = 10;
   const auto roomy = Open(config);
   ASSERT_TRUE(roomy->Apply(Keys{3, 7}, Floats(4, 1.0f), 1).ok());
   ASSERT_TRUE(roomy->Apply(Keys{3, 5, 7, 8, 9}, Floats{1, 1, 2, 2, 3, 3, 4, 4, 5, 5}, 1).ok());
-  EXPECT_EQ(ReadRows(*shard, {3, 5, 7}), ReadRows(*roomy, {3, 5, 7}));
+  EXPECT_EQ(ReadRows(*shard, Keys{3, 5, 7}), ReadRows(*roomy, Keys{3, 5, 7}));
 }
 
 TEST(SparseShardTest, AShardThatWasFilledFromAnotherContinuesAlike) {
@@ -368,7 +363,7 @@ TEST(SparseShardTest, RestoredValuesHaveNoState) {
   const RowPiece piece = shard->Cut()->Next(1 << 20);
   const auto copy = Open(Config(3, OptimizerKind::kAdam));
   ASSERT_EQ(copy->RestoreRows(piece, SparseShard::Restored::kValues).value(), 2);
-  EXPECT_EQ(ReadRows(*copy, {3, 7}), ReadRows(*shard, {3, 7}));
+  EXPECT_EQ(ReadRows(*copy, Keys{3, 7}), ReadRows(*shard, Keys{3, 7}));
   copy->ForEachRow([](const SparseRow& row) {
     EXPECT_EQ(row.updates, 0);
     EXPECT_EQ(row.stamp, 0);

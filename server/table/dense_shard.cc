@@ -39,6 +39,7 @@ DenseShard::DenseShard(const DenseShardConfig& config, LearningRateSchedule sche
                        std::unique_ptr<ShardMemory> memory)
     : first_element_(config.first_element),
       element_count_(config.element_count),
+      columns_(config.columns),
       schedule_(schedule),
       has_vectors_(config.optimizer.kind == OptimizerKind::kVectors),
       memory_(std::move(memory)) {}

@@ -12,6 +12,7 @@
 #include "common/base/buffer.h"
 #include "common/optimizer/learning_rate.h"
 #include "common/optimizer/optimizer.h"
+#include "common/tensor/outer_product.h"
 #include "common/vectors/vector_function.h"
 #include "server/table/initializer.h"
 #include "server/table/table_memory.h"
@@ -22,6 +23,7 @@ namespace covey::server {
 struct DenseShardConfig {
   uint64_t first_element = 0;  // index in the whole table
   uint64_t element_count = 0;  // at least 1
+  uint64_t columns = 0;        // as MatrixRange
   InitializerConfig initializer = {};
   OptimizerConfig optimizer = {};
   LearningRateConfig learning_rate = {};
@@ -79,6 +81,10 @@ class DenseShard {
 
   uint64_t first_element() const { return first_element_; }
   uint64_t element_count() const { return element_count_; }
+  // Its elements in the table's matrix.
+  MatrixRange matrix() const {
+    return {.first_element = first_element_, .elements = element_count_, .columns = columns_};
+  }
   uint64_t version() const { return version_; }  // updates applied
   uint64_t samples() const { return samples_; }  // in all updates applied
 
@@ -91,6 +97,7 @@ class DenseShard {
   // Constant after construction.
   const uint64_t first_element_;
   const uint64_t element_count_;
+  const uint64_t columns_;
   const LearningRateSchedule schedule_;
   const bool has_vectors_;
 

@@ -142,6 +142,31 @@ TEST_F(ExportRowsTest, FailsByNameAndLeavesNothing) {
   EXPECT_THAT(why(Export("x")), HasSubstr("no table 'items'"));
 }
 
+// NumPy has a type for float16, and none for bfloat16.
+TEST_F(ExportRowsTest, RowsOfTwoBytesHaveTheNearestTypeOfNumpy) {
+  for (const auto& [type, name] :
+       {std::pair(proto::BFLOAT16, "bfloat16"), std::pair(proto::FLOAT16, "float16")}) {
+    proto::TableSpec spec;
+    spec.set_name(name);
+    spec.set_data_type(type);
+    spec.mutable_sparse()->set_width(1);
+    spec.mutable_learning_rate()->set_base(1);
+    spec.mutable_contract()->set_kind(proto::Contract::ASYNC);
+    const client::Table table = *client_->CreateTable(spec);
+    client::RowBatch batch;
+    ASSERT_TRUE(batch.Assign(table, Keys{5, 6}).ok());
+    ASSERT_TRUE(client_->Push(table, batch, std::vector<float>{-1, 2.5f}).Wait().ok());
+    ASSERT_TRUE(ExportRows({.table = name,
+                            .out = Path(name),
+                            .scheduler = cluster_.scheduler(),
+                            .memory_bytes = 100'000},
+                           [](absl::string_view) {})
+                    .ok());
+  }
+  EXPECT_EQ(Npy<float>("bfloat16/values.npy", "<f4"), (std::vector<float>{1, -2.5f}));
+  EXPECT_EQ(Npy<uint16_t>("float16/values.npy", "<f2"), (std::vector<uint16_t>{0x3c00, 0xc100}));
+}
+
 TEST(RowsExportOptionsTest, NamesTheFlag) {
   const auto why = [](const RowsExportOptions& options) {
     return std::string(options.Validate().message());

@@ -6,6 +6,7 @@ from tests import report
 from tests.process import cluster, program
 
 _COUNTER = program.built("client/c/examples/counter")
+_CONJUGATE_GRADIENT = program.built("client/c/examples/conjugate_gradient")
 
 
 class CInterfaceTest(cluster.ProcessTest):
@@ -14,6 +15,13 @@ class CInterfaceTest(cluster.ProcessTest):
         self.assertEqual(0, run.exit_code(), run)
         counts = {line for line in run.lines("stdout") if "counted" in line}
         self.assertIn("counted 3 times", " ".join(counts), run)
+
+    def test_computes_with_vectors_on_the_servers(self):
+        run = self.start_run(1, 1, [_CONJUGATE_GRADIENT], ["--servers", 2])
+        self.assertEqual(0, run.exit_code(), run)
+        said = " ".join(run.lines("stdout"))
+        self.assertRegex(said, r"of 4 vectors: [1-9]\d? steps, largest error below 1e-3")
+        self.assertIn("largest: 7.0, in place 6 of 7", said)
 
     def test_says_what_is_wrong_in_one_sentence(self):
         alone = self.run_to_end("counter", [_COUNTER], environment={"COVEY_SCHEDULER": "nowhere"})

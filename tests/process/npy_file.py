@@ -18,7 +18,7 @@ def read(path):
     head = ast.literal_eval(content[10:begin].decode("ascii"))
     if set(head) != {"descr", "fortran_order", "shape"} or head["fortran_order"]:
         raise ValueError(f"{head}")
-    code = {"<f4": "f", "<f2": "e"}[head["descr"]]
+    code = {"<f4": "f", "<f2": "e", "<u8": "Q"}[head["descr"]]
     count = math.prod(head["shape"])
     return head["descr"], head["shape"], list(struct.unpack(f"<{count}{code}", content[begin:]))
 

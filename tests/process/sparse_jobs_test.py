@@ -56,11 +56,11 @@ class SparseJobsTest(cluster.ProcessTest):
                 file.write(f"{first ^ second} {10 + first}:1 {20 + second}:1 {1000 + number % 7}:1\n")
         return path
 
-    def train_on_files(self, *more, **where):
+    def train_on_files(self, *more, passes=4, **where):
         return self.run_job([_FACTORIZATION, "--data", "libsvm",
                              "--train-file", self.write_samples("train", 4000),
                              "--test-file", self.write_samples("test", 400), "--batch", 64,
-                             "--learning-rate", 0.1, "--passes", 4, *more], **where)
+                             "--learning-rate", 0.1, "--passes", passes, *more], **where)
 
     def test_only_factors_learn_pairs(self):
         result = self.train_on_files(groups=2)
@@ -69,6 +69,21 @@ class SparseJobsTest(cluster.ProcessTest):
         self.assertEqual((4 * 4000, 400, 11),
                          (result["samples"], result["test_samples"], result["features"]))
         self.assertLess(self.train_on_files("--model", "linear")["auc"], 0.6)
+
+    def test_rounds_learn_pairs_with_fewer_bytes(self):
+        each = self.train_on_files("--contract", "local:1", groups=2)
+        rounds = self.train_on_files("--contract", "local:8", groups=2)
+        for result in (each, rounds):
+            self.assertGreater(result["auc"], 0.99)
+            self.assertEqual(4 * 4000, result["samples"])
+        self.assertLess(rounds["row_bytes"], each["row_bytes"] / 4)
+
+    def test_rounds_go_on_while_a_server_dies(self):
+        result = self.train_on_files("--contract", "local:4", passes=40, groups=2,
+                                     options=("--servers", 2, "--kill", "server-0@1s"))
+        self.assertGreater(result["auc"], 0.99)
+        self.assertEqual(40 * 4000, result["samples"])
+        self.assertEqual(0, result["losses"]["shards_lost"])
 
     def test_the_norm_makes_weights_zero(self):
         weights = {}

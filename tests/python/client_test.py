@@ -91,6 +91,23 @@ class ClientTest(cluster.ProcessTest):
         found = self.client.find_sparse_table("rows")
         self.assertEqual(out, found.pull(batch, array.array("f", bytes(16))).wait().values)
 
+    def test_rows_of_two_bytes(self):
+        keys = array.array("Q", [7, 2**64 - 1])
+        for dtype, stored in (("bfloat16", 1.0), ("float16", 1 + 2**-10), ("float32", 1.001)):
+            table = self.client.create_sparse_table(covey.SparseTableSpec(
+                dtype, 2, covey.sgd(1), "async", initializer=1.001, dtype=dtype))
+            rows = table.pull(keys, array.array("f", bytes(16))).wait().values
+            self.assertAlmostEqual(stored, rows[3], places=6)
+            table.push(keys, array.array("f", [-1, -2, -3, 0.5])).wait()
+            cache = table.cache(max_age=600)
+            for moved in (table.pull(keys, rows).wait(), cache.pull(keys, rows).wait()):
+                self.assertAlmostEqual(stored + 3, moved.values[2], delta=0.016)
+        with self.assertRaisesRegex(ValueError, "dtype is 'fp8'; use one of float32, bfloat16"):
+            self.client.create_sparse_table(covey.SparseTableSpec("x", 1, dtype="fp8"))
+        dense = covey.TableSpec("x", (2,), covey.sgd(1), extra={"data_type": "FLOAT16"})
+        with self.assertRaisesRegex(covey.InvalidArgument, "the table is dense, and only rows"):
+            self.client.create_table(dense)
+
     def test_sparse_tables_say_what_does_not_fit(self):
         with self.assertRaisesRegex(covey.InvalidArgument, "momentum is not for sparse tables"):
             self.client.create_sparse_table(covey.SparseTableSpec("m", 2, covey.momentum(0.1)))
@@ -167,6 +184,58 @@ class ClientTest(cluster.ProcessTest):
             pushes.push(keys, array.array("f", [0, 0]), array.array("f", [1, 1])).wait()
         with self.assertRaisesRegex(TypeError, "gradient has 4 elements, rows has 2"):
             pushes.push(keys, array.array("f", [0, 0]), gradient)
+
+    def test_reads_rows_and_what_changes(self):
+        table = self.client.create_sparse_table(covey.SparseTableSpec(
+            "read", 2, covey.sgd(1), "async", rows_max=2000, when_full="evict"))
+        copy = {}
+
+        def read(since=None):
+            reader = table.reader(since, timeout=20)
+            count = 0
+            for piece in reader:
+                count += len(piece.keys)
+                for key in piece.removed:
+                    copy.pop(int(key), None)  # it may have come and gone since the last reading
+                flat = array.array("f", piece.rows.tobytes())
+                for i, key in enumerate(piece.keys):
+                    copy[int(key)] = (flat[2 * i], flat[2 * i + 1])
+            with self.assertRaises(StopIteration):
+                next(reader)
+            return reader.token, count
+
+        def push(*numbers):
+            table.push(array.array("Q", numbers), array.array("f", [-1, 2] * len(numbers))).wait()
+
+        self.assertEqual(0, read()[1])
+        push(2 ** 64 - 1, 0, 7)
+        token, count = read()
+        self.assertEqual((3, {0, 7, 2 ** 64 - 1}), (count, set(copy)))
+        push(7, 8)
+        token, count = read(token)
+        self.assertEqual(2, count)
+        self.assertEqual({(1, -2), (2, -4)}, set(copy.values()))
+        for first in range(1000, 4000, 500):
+            push(*range(first, first + 500))
+        token, count = read(token)
+        self.assertNotIn(0, copy, "the oldest made room")
+        followed = dict(copy)
+        copy.clear()
+        read()
+        self.assertEqual(copy, followed)
+
+        reader = table.reader()
+        with self.assertRaisesRegex(covey.FailedPrecondition, "has pieces left"):
+            reader.token
+        for since, error, why in (("x", covey.InvalidArgument, "'x' is no resume token"),
+                                  ("rows1:1:" + token.split(":", 2)[2], covey.OutOfRange,
+                                   "of another run of the job; read all rows again")):
+            with self.assertRaisesRegex(error, why):
+                table.reader(since)
+        with covey.connect(self.cluster.address, job=cluster.JOB) as other:
+            closed = other.find_sparse_table("read").reader()
+        with self.assertRaisesRegex(covey.FailedPrecondition, "closed"):
+            next(closed)
 
     def test_the_life_of_rows(self):
         keys = array.array("Q", range(100))

@@ -53,6 +53,16 @@ class DefinitionsTest(unittest.TestCase):
         self.assertEqual((3, "REPLICATED"), (_fields(replicas=3)["replicas"],
                                              _fields(replicas=3)["durability"]))
 
+    def test_types_of_rows(self):
+        def data_type(**arguments):
+            return json.loads(covey.SparseTableSpec("r", 2, **arguments).to_json())["data_type"]
+
+        self.assertEqual("FLOAT32", data_type())
+        self.assertEqual("BFLOAT16", data_type(dtype="bfloat16"))
+        self.assertEqual("FLOAT16", data_type(dtype="float16"))
+        with self.assertRaisesRegex(ValueError, "use one of float32, bfloat16, float16"):
+            data_type(dtype="half")
+
     def test_wire(self):
         self.assertEqual("WIRE_INT8_BLOCK", _fields(wire="int8")["gradient_format"])
         with self.assertRaisesRegex(ValueError, "bfloat16"):

@@ -45,6 +45,8 @@ class RowSnapshotsTest(store_cluster.StoreTest):
         running = store_cluster.StoreCluster(self, servers=2)
         client = self.client_of(running)
         for name, more in (("plain", {}),
+                           ("bfloats", {"dtype": "bfloat16"}),
+                           ("halves", {"dtype": "float16"}),
                            ("admitted", {"admit_after": 2}),
                            ("evicted", {"rows_max": 150, "when_full": "evict"})):
             table = client.create_sparse_table(covey.SparseTableSpec(
@@ -52,7 +54,7 @@ class RowSnapshotsTest(store_cluster.StoreTest):
             for seed in range(2):
                 self.push(table, seed)
         self.snapshot(running)
-        names = ("plain", "admitted", "evicted")
+        names = ("plain", "bfloats", "halves", "admitted", "evicted")
         then = [self.rows(client.find_sparse_table(name)) for name in names]
         for name in names:
             self.push(client.find_sparse_table(name), 2)
@@ -68,9 +70,9 @@ class RowSnapshotsTest(store_cluster.StoreTest):
         # Of before the snapshot: nothing has been pushed here.
         self.await_count(running, "admitted", "pending")
         # The state of the optimizer came along, and the updates that waiting keys have had.
-        for table in tables[:2]:
+        for table in tables[:4]:
             self.push(table, 2)
-        self.assertEqual(later[:2], [self.rows(table) for table in tables[:2]])
+        self.assertEqual(later[:4], [self.rows(table) for table in tables[:4]])
 
 
 if __name__ == "__main__":

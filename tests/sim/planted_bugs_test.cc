@@ -55,6 +55,8 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kSumRowsTwice, kSparse},
       {PlantedBug::kEvictionDiffers, kSparse},
       {PlantedBug::kAdmissionForgets, kSparse},
+      {PlantedBug::kLoseRowOnMove, kSparse},
+      {PlantedBug::kSumDuplicatesTwice, kSparse},
       {PlantedBug::kCutWithoutCopies, kSnapshotSparse},
       {PlantedBug::kNewMemberAhead, kWork},
       {PlantedBug::kMeanNotGiven, kGroups},

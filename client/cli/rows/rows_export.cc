@@ -19,6 +19,7 @@
 #include "common/format/npy.h"
 #include "common/runtime/process_main.h"
 #include "common/store/disk_folder.h"
+#include "common/tensor/codec.h"
 
 namespace covey::cli {
 namespace {
@@ -46,6 +47,8 @@ class Export {
   absl::StatusOr<RowsOrigin> Read();
   absl::Status TakeRows(std::span<const uint64_t> keys, std::span<const float> rows);
   absl::Status WriteRows(ExportedRows& exported);
+  // The row's elements as the file has them.
+  std::span<const uint8_t> InFile(std::span<const float> row, WireFormat format);
   absl::Status WriteRemoved(ExportedRows& exported);
   // CANCELLED: the user has interrupted this.
   absl::Status Look(absl::string_view did, uint64_t rows);
@@ -55,6 +58,7 @@ class Export {
   absl::Time last_progress_ = MonotonicNow();
   std::unique_ptr<NewFolder> folder_;
   std::optional<RowSorter> sorter_;  // made when the width is known
+  std::vector<uint8_t> encoded_;     // a row
 };
 
 absl::Status Export::Look(absl::string_view did, uint64_t rows) {
@@ -98,25 +102,35 @@ absl::StatusOr<RowsOrigin> Export::Read() {
   return ReadRunningTable(cluster, options_.table, take);
 }
 
+std::span<const uint8_t> Export::InFile(std::span<const float> row, WireFormat format) {
+  if (format == WireFormat::kFloat32) return BytesOf(row);
+  encoded_.resize(EncodedBytes(format, row.size()));
+  Encode(format, row, encoded_);
+  return encoded_;
+}
+
 absl::Status Export::WriteRows(ExportedRows& exported) {
-  const uint64_t width = exported.origin.table.spec().sparse().width();
+  const proto::TableSpec& spec = exported.origin.table.spec();
+  const uint64_t width = spec.sparse().width();
+  // NumPy has no type for bfloat16, which float32 holds exactly.
+  const WireFormat format =
+      spec.data_type() == proto::FLOAT16 ? WireFormat::kFloat16 : WireFormat::kFloat32;
   const std::string keys_head = NpyKeysHead(exported.rows);
-  const std::string values_head =
-      NpyHead(WireFormat::kFloat32, std::array<uint64_t, 2>{exported.rows, width});
+  const std::string values_head = NpyHead(format, std::array<uint64_t, 2>{exported.rows, width});
   COVEY_ASSIGN_OR_RETURN(
       FolderFile keys,
       FolderFile::Begin(*folder_, "keys.npy", keys_head.size() + exported.rows * sizeof(uint64_t)));
   COVEY_ASSIGN_OR_RETURN(
       FolderFile values,
       FolderFile::Begin(*folder_, "values.npy",
-                        values_head.size() + exported.rows * width * sizeof(float)));
+                        values_head.size() + EncodedRowBytes(format, width, exported.rows)));
   COVEY_RETURN_IF_ERROR(keys.Append(BytesOf(keys_head)));
   COVEY_RETURN_IF_ERROR(values.Append(BytesOf(values_head)));
   uint64_t written = 0;
   const auto write = [&](uint64_t key, std::span<const float> row) -> absl::Status {
     if (++written % kRowsBetweenLooks == 0) COVEY_RETURN_IF_ERROR(Look("wrote", written));
     COVEY_RETURN_IF_ERROR(keys.Append(BytesOf(std::span<const uint64_t>(&key, 1))));
-    return values.Append(BytesOf(row));
+    return values.Append(InFile(row, format));
   };
   if (sorter_) COVEY_RETURN_IF_ERROR(sorter_->Sort(write));
   for (FolderFile* const file : {&keys, &values}) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
@@ -226,6 +227,8 @@ std::string SnapshotJson(const proto::SnapshotManifest& manifest, uint64_t bytes
                               {"samples", figures.samples.Json()}});
     if (figures.table->spec().has_sparse()) {
       json["tables"].back()["row_width"] = figures.table->spec().sparse().width();
+      json["tables"].back()["row_type"] =
+          absl::AsciiStrToLower(proto::DataType_Name(figures.table->spec().data_type()));
     }
   }
   for (const proto::CutStep& group : manifest.groups()) {

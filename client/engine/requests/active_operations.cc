@@ -2,6 +2,7 @@
 #include "client/engine/requests/active_operations.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/optimizer/learning_rate.h"
+#include "common/table/matrix_columns.h"
+#include "common/table/row_type.h"
 #include "common/vectors/evaluate.h"
 
 namespace covey::client {
@@ -17,7 +20,8 @@ namespace {
 // Of an operation on a dense table.
 absl::Status CheckSpans(const Operation& operation, const std::string& name, uint64_t elements) {
   if (operation.calls()) return absl::OkStatus();
-  if ((operation.pushes() && operation.gradient.size() != elements) ||
+  const bool has_elements = operation.pushes() && !operation.factors;
+  if ((has_elements && operation.gradient.size() != elements) ||
       (operation.pulls() && operation.values.size() != elements * (1 + operation.slots)) ||
       (!operation.pushes() && !operation.pulls())) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -38,6 +42,33 @@ absl::Status CheckSpans(const Operation& operation, const std::string& name, uin
                      " elements of optimizer slots; pass whole slots of the table's size"));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckFactors(const Operation& operation, const proto::Table& table,
+                          uint64_t elements) {
+  const Factors& factors = *operation.factors;
+  const uint64_t columns = MatrixColumns(table.spec());
+  const uint64_t rows = columns == 0 ? 0 : elements / columns;
+  const auto fits = [&factors](std::span<const float> part, uint64_t length) {
+    return part.size() % factors.terms == 0 && part.size() / factors.terms == length;
+  };
+  const bool covers_all = operation.first_shard == ShardIndex(0) && operation.shard_count == 0;
+  if (columns > 0 && factors.terms > 0 && covers_all && fits(factors.left, rows) &&
+      fits(factors.right, columns)) {
+    return absl::OkStatus();
+  }
+  const std::string& name = table.spec().name();
+  if (columns == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", name,
+                     "' has one dimension, or is one of vectors; outer products "
+                     "are for dense tables of two dimensions or more, push a gradient"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "table '", name, "' has ", rows, " rows and ", columns, " columns; got ", factors.left.size(),
+      " left and ", factors.right.size(), " right elements in ", factors.terms,
+      " terms; pass at least one term, and for each of them a left "
+      "element for each row, and a right one for each column"));
 }
 
 absl::Status CheckKeyed(const Operation& operation, const proto::Table& table) {
@@ -72,11 +103,21 @@ absl::Status CheckKeyed(const Operation& operation, const proto::Table& table) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<WireFormat> RowTypeOf(const proto::Table& table) {
+  const std::optional<WireFormat> type = RowTypeFromProto(table.spec().data_type());
+  if (type) return *type;
+  return absl::InvalidArgumentError(
+      absl::StrCat("table '", table.spec().name(), "': its rows are of type ",
+                   static_cast<int>(table.spec().data_type()),
+                   ", which is unknown here; run this program in the servers' version"));
+}
+
 absl::StatusOr<ShardRange> ShardOfScan(const Operation& operation, const proto::Table& table) {
   const uint32_t shard = operation.first_shard.value();
   if (table.spec().has_sparse() && table.spec().sparse().width() == operation.scan->width &&
       operation.shard_count == 1 && shard < static_cast<uint32_t>(table.shards_size())) {
-    return ShardRange{.first = shard, .count = 1};
+    COVEY_ASSIGN_OR_RETURN(const WireFormat row_type, RowTypeOf(table));
+    return ShardRange{.first = shard, .count = 1, .row_type = row_type};
   }
   return absl::InvalidArgumentError(absl::StrCat("table '", table.spec().name(), "' has no shard ",
                                                  shard, " with rows of ", operation.scan->width,
@@ -107,6 +148,7 @@ absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Tab
   const uint64_t elements = last.first_element() + last.element_count() - begin;
   COVEY_RETURN_IF_ERROR(operation.keyed ? CheckKeyed(operation, table)
                                         : CheckSpans(operation, name, elements));
+  if (operation.factors) COVEY_RETURN_IF_ERROR(CheckFactors(operation, table, elements));
   if (!IsRateFactor(operation.rate_factor)) {
     return absl::InvalidArgumentError(
         absl::StrCat("table '", name, "': the learning rate's factor is ", operation.rate_factor,
@@ -117,11 +159,13 @@ absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Tab
         absl::StrCat("table '", name, "': a push stands for at least 1 sample"));
   }
   if (operation.keyed) {
+    COVEY_ASSIGN_OR_RETURN(const WireFormat row_type, RowTypeOf(table));
     return ShardRange{
         .first = 0,
         .count = shards,
         .first_element = 0,
-        .elements = operation.keyed->batch->distinct() * uint64_t{table.spec().sparse().width()}};
+        .elements = operation.keyed->batch->distinct() * uint64_t{table.spec().sparse().width()},
+        .row_type = row_type};
   }
   return ShardRange{.first = first, .count = count, .first_element = begin, .elements = elements};
 }
@@ -141,7 +185,7 @@ ActiveOperation& ActiveOperations::Add(Operation operation, const ShardRange& sh
   auto active = std::make_unique<ActiveOperation>();
   active->number = next_number_++;
   active->operation = std::move(operation);
-  if (active->operation.pushes() && !active->operation.calls()) {
+  if (active->operation.pushes() && !active->operation.calls() && !active->operation.factors) {
     const Buffer& memory = active->operation.gradient_memory;
     const auto* first = reinterpret_cast<const uint8_t*>(active->operation.gradient.data());
     const size_t bytes = shards.elements * sizeof(float);
@@ -156,6 +200,7 @@ ActiveOperation& ActiveOperations::Add(Operation operation, const ShardRange& sh
   }
   active->first_request = first_request;
   active->unanswered = shards.count;
+  active->row_type = shards.row_type;
   active->result.version = Version(~uint64_t{0});
   if (active->operation.keyed) active->result.shard_versions.resize(shards.count);
   if (!active->operation.queries.empty()) active->shard_answers.resize(shards.count);

@@ -13,6 +13,7 @@
 #include "client/engine/operation.h"
 #include "common/base/buffer.h"
 #include "common/cluster/ids.h"
+#include "common/tensor/wire_format.h"
 #include "proto/view.pb.h"
 
 namespace covey::client {
@@ -24,10 +25,13 @@ struct ShardRange {
   // Of the table; where the operation has a batch, its rows count from 0.
   uint64_t first_element = 0;
   uint64_t elements = 0;
+  // Of a sparse table: how its rows travel.
+  WireFormat row_type = WireFormat::kFloat32;
 };
 
 // INVALID_ARGUMENT: the table has no such shards, the spans do not fit them or the batch, a shard
-// gets more keys than a message holds, or the push has no samples.
+// gets more keys than a message holds, the push has no samples, or the table's rows are of a type
+// that this program does not know.
 absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Table& table);
 
 // An operation that has not ended. Its requests have consecutive ids.
@@ -36,7 +40,7 @@ struct ActiveOperation {
   Operation operation;
   // In force: that of the operation, or a later one (RequestEngine::SetGroupDeadlineFloor).
   absl::Time deadline;
-  // The whole gradient; the frame of each request is a slice of it.
+  // The whole gradient, unless it is in factors; the frame of each request is a slice of it.
   Buffer gradient;
   // The same of Operation.initial_state.
   Buffer slots;
@@ -47,6 +51,7 @@ struct ActiveOperation {
   absl::btree_set<Address> sent_to;
   // To queries: those of each shard, until all have answered.
   std::vector<std::vector<VectorAnswer>> shard_answers;
+  WireFormat row_type = WireFormat::kFloat32;  // as ShardRange
   OperationResult result;
   bool is_retiring = false;  // it is in ActiveOperations::retiring_
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/planted_bug.h"
 #include "common/base/random.h"
 #include "common/net/frame_checksum.h"
 #include "common/table/key_slots.h"
@@ -190,6 +191,7 @@ void KeyBatch::SumRows(size_t shard, size_t width, std::span<const float> rows,
                        std::span<float> sums) const {
   COVEY_CHECK(rows.size() == size() * width && sums.size() == KeysOf(shard).size() * width);
   const size_t end = occurrences_[shard_begins_[shard + 1]];
+  const bool adds_twice = Planted(PlantedBug::kSumDuplicatesTwice);
   float* to = sums.data();
   for (size_t i = shard_begins_[shard]; i < shard_begins_[shard + 1]; ++i, to += width) {
     for (size_t at = occurrences_[i]; at < occurrences_[i + 1]; ++at) {
@@ -198,9 +200,10 @@ void KeyBatch::SumRows(size_t shard, size_t width, std::span<const float> rows,
       }
       const std::span<const float> row = rows.subspan(order_[at] * width, width);
       if (at == occurrences_[i]) {
-        CopyRow(row.data(), width, to);
+        CopyRow(row.data(), width * sizeof(float), to);
       } else {
         AddInto({to, width}, row);
+        if (adds_twice) AddInto({to, width}, row);
       }
     }
   }
@@ -211,7 +214,7 @@ void KeyBatch::PickRows(size_t shard, size_t width, std::span<const float> rows,
   COVEY_CHECK(rows.size() == size() * width && picked.size() == KeysOf(shard).size() * width);
   float* to = picked.data();
   for (size_t i = shard_begins_[shard]; i < shard_begins_[shard + 1]; ++i, to += width) {
-    CopyRow(rows.data() + order_[occurrences_[i]] * width, width, to);
+    CopyRow(rows.data() + order_[occurrences_[i]] * width, width * sizeof(float), to);
   }
 }
 
@@ -225,7 +228,7 @@ void KeyBatch::SpreadRows(size_t shard, size_t width, std::span<const float> of_
       if (at + kRowsAhead < end) {
         PrefetchRow<1>(rows.data() + order_[at + kRowsAhead] * width, width);
       }
-      CopyRow(from, width, rows.data() + order_[at] * width);
+      CopyRow(from, width * sizeof(float), rows.data() + order_[at] * width);
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "common/net/frame_checksum.h"
 #include "common/table/key_list.h"
 #include "common/tensor/codec.h"
+#include "common/tensor/outer_product.h"
 #include "common/tensor/wire_format_proto.h"
 #include "common/vectors/vector_proto.h"
 
@@ -25,8 +26,31 @@ Buffer EncodeRowsOf(const Operation& operation, const ShardRequest& request) {
   return encoded;
 }
 
+// The factors, or the elements that they make.
+Buffer EncodeFactorsOf(const Operation& operation, const ShardRequest& request) {
+  const Factors& factors = *operation.factors;
+  const MatrixRange range{.first_element = request.first_element,
+                          .elements = request.element_count,
+                          .columns = factors.right.size() / factors.terms};
+  const auto bytes = [](Buffer& buffer) {
+    return std::span<uint8_t>(buffer.MutableData(), buffer.size());
+  };
+  if (request.terms > 0) {
+    Buffer encoded = Buffer::Allocate(FactorBytes(operation.format, range, factors.terms));
+    EncodeFactors(operation.format, range, factors, bytes(encoded));
+    return encoded;
+  }
+  Buffer elements = Buffer::Allocate(request.element_count * sizeof(float));
+  SumOuterProducts(range, factors, elements.MutableAs<float>());
+  if (operation.format == WireFormat::kFloat32) return elements;
+  Buffer encoded = Buffer::Allocate(EncodedBytes(operation.format, request.element_count));
+  Encode(operation.format, elements.As<float>(), bytes(encoded));
+  return encoded;
+}
+
 Buffer EncodeGradient(const Operation& operation, const ShardRequest& request) {
   if (operation.keyed) return EncodeRowsOf(operation, request);
+  if (operation.factors) return EncodeFactorsOf(operation, request);
   Buffer encoded = Buffer::Allocate(EncodedBytes(operation.format, request.element_count));
   const std::span<const float> gradient =
       operation.gradient.subspan(request.first_element, request.element_count);
@@ -125,6 +149,9 @@ proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request) {
     push.set_base_version(request.base_version.value());
   }
   push.set_format(ToProto(operation.format));
+  if (request.terms > 0) {
+    push.mutable_outer_product()->set_terms(static_cast<uint32_t>(request.terms));
+  }
   return push;
 }
 
@@ -148,7 +175,8 @@ Buffer GradientFrame(ShardRequest& request) {
   const Operation& operation = request.owner->operation;
   Buffer frame;
   if (!operation.functions.empty()) return frame;
-  if (operation.format == WireFormat::kFloat32 && operation.residual.empty()) {
+  if (operation.format == WireFormat::kFloat32 && operation.residual.empty() &&
+      !operation.factors) {
     frame = request.owner->gradient.Slice(request.first_element * sizeof(float),
                                           request.element_count * sizeof(float));
   } else {

@@ -10,6 +10,7 @@
 #include "client/engine/requests/active_operations.h"
 #include "common/base/buffer.h"
 #include "common/base/random.h"
+#include "common/tensor/codec.h"
 
 namespace covey::client {
 namespace {
@@ -30,7 +31,8 @@ void CopyTo(const Buffer& frame, std::vector<T>& to) {
 
 absl::Status CheckScanFrames(const ShardRequest& request, const Message& reply) {
   const proto::ScannedRows& scanned = reply.envelope.pull_reply().scanned();
-  const size_t row_bytes = request.owner->operation.scan->width * sizeof(float);
+  const size_t row_bytes =
+      EncodedBytes(request.owner->row_type, request.owner->operation.scan->width);
   std::vector<size_t> sizes;
   if (scanned.rows() > 0) {
     sizes = {scanned.rows() * sizeof(uint64_t), scanned.rows() * row_bytes};
@@ -63,7 +65,8 @@ absl::Status TakeScannedRows(const ShardRequest& request, const Message& reply,
   }
   if (scanned.rows() > 0) {
     CopyTo(reply.frames[0], into.keys);
-    CopyTo(reply.frames[1], into.rows);
+    into.rows.resize(into.keys.size() * scan.width);
+    Decode(request.owner->row_type, reply.frames[1].bytes(), into.rows);
   }
   if (scanned.removed() > 0) CopyTo(reply.frames.back(), into.removed);
   const auto is_within = [&](uint64_t mixed) { return mixed >= scan.first && mixed <= into.last; };

@@ -15,6 +15,7 @@
 #include "common/base/crc32c.h"
 #include "common/base/status_macros.h"
 #include "common/net/frame_checksum.h"
+#include "common/tensor/codec.h"
 #include "common/vectors/vector_proto.h"
 
 namespace covey::client {
@@ -23,7 +24,9 @@ namespace {
 // Values of this size do not stay in the caches until the last of them has arrived.
 constexpr size_t kPastCachesBytes = 32 << 20;
 
-size_t ValueBytes(const ShardRequest& request) { return request.element_count * sizeof(float); }
+size_t ValueBytes(const ShardRequest& request) {
+  return EncodedBytes(request.owner->row_type, request.element_count);
+}
 
 // OK, or why the values are unusable and must be requested again.
 absl::Status CheckVersion(const ShardRequest& request, const Message& reply,
@@ -45,8 +48,14 @@ absl::Status TakeRows(const ShardRequest& request, const Message& reply) {
   if (reply.frames.empty()) return absl::OkStatus();
   const std::span<float> rows = request.owner->operation.values;
   const KeyBatch& batch = *request.owner->operation.keyed->batch;
-  batch.SpreadRows(request.shard.index.value(), rows.size() / batch.size(),
-                   reply.frames[0].As<float>(), rows);
+  const size_t width = rows.size() / batch.size();
+  if (request.owner->row_type == WireFormat::kFloat32) {
+    batch.SpreadRows(request.shard.index.value(), width, reply.frames[0].As<float>(), rows);
+    return absl::OkStatus();
+  }
+  std::vector<float> decoded(request.element_count);
+  Decode(request.owner->row_type, reply.frames[0].bytes(), decoded);
+  batch.SpreadRows(request.shard.index.value(), width, decoded, rows);
   return absl::OkStatus();
 }
 

@@ -92,7 +92,8 @@ struct ShardRequest {
   uint64_t base_generation = 0;
 
   // The gradient on the wire.
-  Buffer encoded;  // in the operation's format, unless that is float32 without feedback
+  size_t terms = 0;  // of its factors, which are sent; 0 = it is sent as elements or rows
+  Buffer encoded;  // in the operation's format, unless that is float32 without feedback or factors
   std::optional<uint32_t> checksum;
   size_t wire_bytes = 0;  // of the larger direction; counts against window and budget
 

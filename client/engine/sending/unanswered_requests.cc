@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/engine/sending/unanswered_requests.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
 #include "common/net/wire.h"
+#include "common/tensor/outer_product.h"
 #include "common/tensor/wire_format.h"
 
 namespace covey::client {
@@ -21,6 +23,17 @@ constexpr absl::Duration kNoServerRetry = absl::Milliseconds(200);
 
 // Of a function, or of a query and its answer, about.
 constexpr size_t kCallBytes = 32;
+
+// Each shard gets the smaller of the factors, with all of `right`, and of its elements.
+void ChooseFactors(const Operation& operation, ShardRequest& request) {
+  const Factors& factors = *operation.factors;
+  const MatrixRange range{.first_element = request.first_element,
+                          .elements = request.element_count,
+                          .columns = factors.right.size() / factors.terms};
+  if (!AreFactorsSmaller(operation.format, range, factors.terms)) return;
+  request.terms = factors.terms;
+  request.wire_bytes = FactorBytes(operation.format, range, factors.terms);
+}
 
 uint64_t NextSequence(uint64_t& last) {
   ++last;
@@ -61,13 +74,16 @@ void UnansweredRequests::Add(ActiveOperation& owner, const ShardRange& shards,
     request.first_element = shard.first_element() - shards.first_element;
     request.element_count = shard.element_count();
     request.wire_bytes = EncodedBytes(operation.format, request.element_count);
+    if (operation.factors) ChooseFactors(operation, request);
   }
   if (operation.calls()) {
     request.wire_bytes = kCallBytes * (operation.functions.size() + operation.queries.size());
   } else if (operation.scan) {
     request.wire_bytes = kScanBytesMax;
   } else if (operation.pulls()) {
-    request.wire_bytes = request.element_count * sizeof(float) * (1 + operation.slots);
+    const size_t values =
+        EncodedBytes(shards.row_type, request.element_count) * (1 + operation.slots);
+    request.wire_bytes = std::max(values, operation.pushes() ? request.wire_bytes : 0);
   }
   if (!operation.pushes()) return;
   request.pushes = true;

@@ -32,30 +32,34 @@ try:
 except ImportError as error:
     raise ImportError(_libraries.missing(error)) from error
 
-from covey.client import Client, Table, TableState, connect
+from covey.client import Client, TableState, connect
 from covey.definitions import (Optimizer, SparseTableSpec, TableSpec, adagrad, adam, adamw, constant,
                                cosine, ftrl, lamb, lars, linear, momentum, nesterov, normal,
-                               rowwise_adagrad, sgd, step_decay, uniform)
+                               rowwise_adagrad, sgd, step_decay, uniform, vectors)
 from covey.errors import (Aborted, AlreadyExists, Cancelled, CoveyError, DataLoss, DeadlineExceeded,
-                          FailedPrecondition, Internal, InvalidArgument, NotFound,
+                          FailedPrecondition, Internal, InvalidArgument, NotFound, OutOfRange,
                           ResourceExhausted, Unavailable)
 from covey.handle import Handle, Result
 from covey.local_cluster import init
 from covey.source import DataSource
-from covey.sparse import Batch, CacheCounts, FilterCounts, RowCache, RowFilter, SparseTable
+from covey.sparse import (Batch, CacheCounts, FilterCounts, RowCache, RowFilter, RowPiece, RowReader,
+                          SparseTable)
 from covey.step import Step
+from covey.table import Table
+from covey.vector_table import Answers, Function, Query, Vectors
 from covey.worker import Group, Worker, join
 
 __version__ = _native.library_version()
 
 __all__ = [
-    "Aborted", "AlreadyExists", "Batch", "CacheCounts", "Cancelled", "Client", "CoveyError",
-    "DataLoss", "DataSource", "DeadlineExceeded", "FailedPrecondition", "FilterCounts", "Group",
-    "Handle", "Internal", "InvalidArgument", "NotFound", "Optimizer", "ResourceExhausted", "Result",
-    "RowCache", "RowFilter", "SparseTable", "SparseTableSpec", "Step", "Table", "TableSpec",
-    "TableState", "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "constant", "cosine", "ftrl",
-    "init", "join", "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov", "normal",
-    "rowwise_adagrad", "sgd", "step_decay", "uniform",
+    "Aborted", "AlreadyExists", "Answers", "Batch", "CacheCounts", "Cancelled", "Client",
+    "CoveyError", "DataLoss", "DataSource", "DeadlineExceeded", "FailedPrecondition",
+    "FilterCounts", "Function", "Group", "Handle", "Internal", "InvalidArgument", "NotFound",
+    "Optimizer", "OutOfRange", "Query", "ResourceExhausted", "Result", "RowCache", "RowFilter",
+    "RowPiece", "RowReader", "SparseTable", "SparseTableSpec", "Step", "Table", "TableSpec",
+    "TableState", "Unavailable", "Vectors", "Worker", "adagrad", "adam", "adamw", "connect",
+    "constant", "cosine", "ftrl", "init", "join", "keep_freed_memory", "lamb", "lars", "linear",
+    "momentum", "nesterov", "normal", "rowwise_adagrad", "sgd", "step_decay", "uniform", "vectors",
 ]
 
 

@@ -9,12 +9,14 @@ from typing import Any, Iterable
 
 import covey._native as _native
 from covey._lifetime import remember, settings
-from covey._memory import CONTRACT_DECIDES, floats, timeout_number, wire_number
+from covey._memory import floats, timeout_number
 from covey._waiting import interruptible
 from covey.definitions import SparseTableSpec, TableSpec
 from covey.errors import InvalidArgument
-from covey.handle import Handle, Result
+from covey.handle import Result
 from covey.sparse import SparseTable
+from covey.table import Table
+from covey.vector_table import Vectors
 
 # Of updates and training examples with which a table may begin.
 _COUNT_MAX = 2**61
@@ -95,6 +97,17 @@ class Client:
                                                   spec.to_json())
         return Table(self, native, name, elements, spec.shape)
 
+    def create_vectors(self, spec: TableSpec) -> Vectors:
+        """As create_table, of vectors: its optimizer is covey.vectors(count).
+
+        Raises InvalidArgument when it is not.
+        """
+        if spec.optimizer.kind != "VECTORS":
+            raise InvalidArgument(f"table {spec.name!r} is not one of vectors; give it the optimizer "
+                                  "covey.vectors(count)")
+        created = self.create_table(spec)
+        return Vectors(self, created._native, created.name, created.elements, created.shape)
+
     def create_sparse_table(self, spec: SparseTableSpec) -> SparseTable:
         """As create_table, of rows that are found by keys."""
         native, name, _, width = interruptible(_native.client_create_table, self._native,
@@ -107,6 +120,12 @@ class Client:
         if width == 0:
             raise InvalidArgument(f"table {found!r} is dense; use find_table")
         return SparseTable(self, native, found, width)
+
+    def find_vectors(self, name: str) -> Vectors:
+        """Raises NotFound when there is none of this name, InvalidArgument when it is no table of
+        vectors."""
+        found = self.find_table(name)
+        return Vectors(self, found._native, found.name, found.elements, found.shape)
 
     def find_table(self, name: str) -> Table:
         """Raises NotFound when there is none of this name, InvalidArgument when it is sparse."""
@@ -180,103 +199,3 @@ class Client:
         """The data behind `covey status`."""
         status: dict[str, Any] = json.loads(interruptible(_native.client_status, self._native))
         return status
-
-
-class Table:
-    """A table of a client.
-
-    Attributes:
-        name: its name.
-        shape: its extents.
-        elements: their product.
-        slots: arrays of state that its optimizer keeps on the servers.
-    """
-
-    def __init__(self, client: Client, native: Any, name: str, elements: int,
-                 shape: tuple[int, ...]) -> None:
-        self._client = client
-        self._native = native
-        self.name = name
-        self.elements = elements
-        self.shape = shape
-        self.slots: int = _native.table_slots(native)
-
-    def __repr__(self) -> str:
-        return f"<covey.Table {self.name!r} {self.shape}>"
-
-    def initialize(self, values: Any, timeout: float | None = None) -> bool:
-        """As Client.initialize, for this table alone."""
-        return self._client.initialize([(self, values)], timeout)
-
-    def push(self, gradient: Any, *, samples: int = 1, wire: str | None = None,
-             timeout: float | None = None) -> Handle:
-        """Starts to apply a gradient, which is the SUM over `samples` training examples.
-
-        The array must not change until the handle is done. It is applied at most once, however
-        often it is sent.
-
-        Args:
-            gradient: float32, as many elements as the table.
-            samples: examples behind it; 1 applies it as it is.
-            wire: "float32", "float16", "bfloat16" or "int8".
-            timeout: deadline in seconds; None = the client's.
-        """
-        memory = floats(gradient, "gradient", writable=False)
-        native = _native.client_push(self._client._native, self._native, memory,
-                                     wire_number(wire, 0), samples, timeout_number(timeout))
-        return Handle(native, gradient)
-
-    def pull(self, out: Any = None, *, min_version: int = 0, staleness: int | None = None,
-             max_age: float = 0.0, timeout: float | None = None) -> Handle:
-        """Starts to read the values into `out`, or into a new array of the table's shape.
-
-        Args:
-            out: float32; untouched until the handle is done.
-            min_version: the least version of every shard.
-            staleness: replaces the contract's bound.
-            max_age: longest time since a shard's last update, in seconds; 0 = any.
-            timeout: as for push.
-        """
-        out = self._new() if out is None else out
-        memory = floats(out, "out", writable=True)
-        native = _native.client_pull(
-            self._client._native, self._native, memory,
-            CONTRACT_DECIDES if staleness is None else staleness, min_version, max_age,
-            timeout_number(timeout))
-        return Handle(native, out, out)
-
-    def pull_state(self, out: Any = None, *, timeout: float | None = None) -> Handle:
-        """Starts to read values and optimizer state into `out`, or into a new array.
-
-        Row 0 has the values; the others have the optimizer's slots, in the order of its formula:
-        for Adam the running mean and the mean square. `version` of the result is the number of
-        updates, `samples` that of training examples. Each shard's rows are of one version; while
-        the table trains, shards may differ in it.
-
-        Args:
-            out: float32, 1 + slots times the table; untouched until the handle is done.
-            timeout: as for push.
-        """
-        if out is None:
-            import numpy  # here, because programs without NumPy pass `out`
-            out = numpy.empty((1 + self.slots, *self.shape), numpy.float32)
-        native = _native.client_pull_state(
-            self._client._native, self._native, floats(out, "out", writable=True),
-            CONTRACT_DECIDES, 0, 0.0, timeout_number(timeout))
-        return Handle(native, out, out)
-
-    def push_pull(self, gradient: Any, out: Any = None, *, samples: int = 1,
-                  wire: str | None = None, min_version: int = 0, staleness: int | None = None,
-                  max_age: float = 0.0, timeout: float | None = None) -> Handle:
-        """push and pull in one round trip: the gradient is applied, then the values are read."""
-        out = self._new() if out is None else out
-        deadline = timeout_number(timeout)
-        native = _native.client_push_pull(
-            self._client._native, self._native, floats(gradient, "gradient", writable=False),
-            floats(out, "out", writable=True), wire_number(wire, 0), samples, deadline,
-            CONTRACT_DECIDES if staleness is None else staleness, min_version, max_age, deadline)
-        return Handle(native, (gradient, out), out)
-
-    def _new(self) -> Any:
-        import numpy  # here, because programs without NumPy pass `out`
-        return numpy.empty(self.shape, numpy.float32)

@@ -87,6 +87,12 @@ def ftrl(learning_rate: float, beta: float = 1.0, *, l1: float = 0.0,
     return _optimizer("FTRL", learning_rate, ftrl_beta=beta, l1=l1, l2=l2)
 
 
+def vectors(count: int, learning_rate: float = 1.0) -> Optimizer:
+    """None: the table has 1 to 64 vectors besides its values, with which servers compute
+    (Client.create_vectors). A push adds the learning rate times the mean gradient to vector 1."""
+    return Optimizer("VECTORS", float(learning_rate), (("vectors", int(count)),))
+
+
 def uniform(low: float, high: float, seed: int = 1) -> dict[str, Any]:
     """First values: uniform in [low, high)."""
     return {"kind": "UNIFORM", "a": low, "b": high, "seed": seed}
@@ -203,6 +209,9 @@ class SparseTableSpec:
         schedule: as in TableSpec.
         initializer: first values: "zeros", a number, uniform(...) or normal(...).
         wire: how gradients travel: "float32", "float16" or "bfloat16".
+        dtype: how values are stored and travel to programs, which get them as float32: "float32",
+            or in half of the memory "bfloat16" or "float16". Servers compute in float32 and round
+            at random, so that small updates count. float16 is finer, and infinite beyond 65504.
         replicas: as in TableSpec.
         rows_max: rows that the table holds at most, about; 0 = as many as there is memory for.
         when_full: what becomes of new keys of a table that holds as many: "refuse" raises
@@ -223,6 +232,7 @@ class SparseTableSpec:
     schedule: dict[str, Any] = field(default_factory=constant)
     initializer: Any = "zeros"
     wire: str = "float32"
+    dtype: str = "float32"
     replicas: int = 0
     rows_max: int = 0
     when_full: str = "refuse"
@@ -234,6 +244,7 @@ class SparseTableSpec:
     def to_json(self) -> str:
         """As libcovey reads it."""
         fields = _common_fields(self)
+        fields["data_type"] = _choice("dtype", self.dtype, _DTYPE)
         fields["sparse"] = {
             "width": int(self.width),
             "rows_max": int(self.rows_max),
@@ -245,6 +256,7 @@ class SparseTableSpec:
         return json.dumps({**fields, **self.extra})
 
 
+_DTYPE = {"float32": "FLOAT32", "bfloat16": "BFLOAT16", "float16": "FLOAT16"}
 _WHEN_FULL = {"refuse": "REFUSE", "skip": "SKIP", "evict": "EVICT"}
 _EVICT_BY = {"age": "EVICT_BY_AGE", "count": "EVICT_BY_COUNT", "norm": "EVICT_BY_NORM"}
 

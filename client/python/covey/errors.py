@@ -72,6 +72,13 @@ class Aborted(CoveyError):
     code = "ABORTED"
 
 
+class OutOfRange(CoveyError):
+    """What has changed since a resume token is not known any more: read all rows again, into an
+    empty copy."""
+
+    code = "OUT_OF_RANGE"
+
+
 class Internal(CoveyError):
     """A bug of Covey; report it."""
 
@@ -92,7 +99,8 @@ class DataLoss(CoveyError):
 
 
 _BY_NUMBER = {1: Cancelled, 3: InvalidArgument, 4: DeadlineExceeded, 5: NotFound, 6: AlreadyExists,
-              8: ResourceExhausted, 9: FailedPrecondition, 10: Aborted, 13: Internal,
+              8: ResourceExhausted, 9: FailedPrecondition, 10: Aborted,
+              11: OutOfRange, 13: Internal,
               14: Unavailable, 15: DataLoss}
 
 

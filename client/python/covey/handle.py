@@ -18,7 +18,8 @@ class Result:
     """The result of an operation, over all shards of the table.
 
     Attributes:
-        values: the array that a pull has filled, or a collective has changed; None for a push.
+        values: the array that a pull has filled, or a collective has changed; the answers of
+            Vectors.ask; None for a push.
         version: lowest version among the shards.
         staleness: most updates by others between the values that the gradient was computed on and
             its application.

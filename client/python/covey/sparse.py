@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -154,6 +155,62 @@ class RowFilter:
         return FilterCounts(*_native.row_filter_count(self._table._client._native, self._native))
 
 
+@dataclass(frozen=True)
+class RowPiece:
+    """Rows of a table, as RowReader gives them.
+
+    The arrays are NumPy's, or memoryviews where it is not installed.
+
+    Attributes:
+        keys: of the rows, uint64.
+        rows: float32, len(keys) x width; without NumPy, one row after the other.
+        removed: keys that have no row any more, uint64; only of changes.
+        shard: of the table, from which the piece comes.
+        version: of the shard, in updates.
+    """
+
+    keys: Any
+    rows: Any
+    removed: Any
+    shard: int
+    version: int
+
+
+class RowReader:
+    """Reads all rows of a sparse table, whatever their keys, or those that have changed; by
+    SparseTable.reader.
+
+        reader = table.reader()
+        for piece in reader:
+            ...                                         # about 1 MiB: piece.keys, piece.rows
+        later = table.reader(since=reader.token)        # only what has changed
+
+    Each piece is of one version of its shard; those of one pass may be some updates apart. A
+    program that applies all changes since a full reading (it forgets the rows of `removed`, then
+    takes `rows`) holds what the servers hold. Raises OutOfRange when that is not known any more.
+    """
+
+    def __init__(self, table: SparseTable, native: Any) -> None:
+        self._table = table
+        self._native = native
+
+    def __iter__(self) -> Iterator[RowPiece]:
+        return self
+
+    def __next__(self) -> RowPiece:
+        piece = _native.row_reader_next(self._table._client._native, self._native)
+        if piece is None:
+            raise StopIteration
+        shard, _, version, keys, rows, removed = piece
+        return RowPiece(_array(keys, "Q"), _array(rows, "f", self._table.width),
+                        _array(removed, "Q"), shard, version)
+
+    @property
+    def token(self) -> str:
+        """Where a later reader goes on; a text to keep. Only after the last piece."""
+        return _native.row_reader_token(self._table._client._native, self._native)
+
+
 class Batch:
     """The keys of a mini-batch, sorted and divided among the servers once; by SparseTable.batch.
 
@@ -244,6 +301,19 @@ class SparseTable:
             self._client._native, self._native, _FILTER_RULES.index(rule), threshold, rows_max,
             pieces_max))
 
+    def reader(self, since: str | None = None, *, max_age: float = 0.0,
+               timeout: float | None = None) -> RowReader:
+        """Reads all rows in pieces, ascending by a hash of the key.
+
+        Args:
+            since: RowReader.token of an earlier reading: only what has changed since.
+            max_age: of each piece, as for pull.
+            timeout: deadline of each piece in seconds; None = the client's.
+        """
+        return RowReader(self, _native.row_reader_new(
+            self._client._native, self._native, "" if since is None else since, max_age,
+            timeout_number(timeout)))
+
     def pull(self, keys: Any, out: Any = None, *, min_version: int = 0,
              staleness: int | None = None, max_age: float = 0.0,
              timeout: float | None = None) -> Handle:
@@ -303,6 +373,17 @@ class SparseTable:
 
     def _new(self, batch: Batch) -> Any:
         return new_rows(len(batch), self.width)
+
+
+def _array(memory: bytearray, kind: str, width: int | None = None) -> Any:
+    """The elements in this memory, of a type of the module array."""
+    try:
+        import numpy
+    except ImportError:
+        view: Any = memoryview(memory)
+        return view.cast(kind)
+    array = numpy.frombuffer(memory, {"Q": numpy.uint64, "f": numpy.float32}[kind])
+    return array if width is None else array.reshape(-1, width)
 
 
 def count_of(keys: Any) -> int:

@@ -2,6 +2,7 @@
 #include "tests/sim/checkers/rows_at_cut.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
@@ -128,8 +129,8 @@ void RowsAtCut::Check(const std::string& where, const proto::Table& table,
     const uint64_t slot = SlotOfKey(key);
     if (slot - shard.first_element() >= shard.element_count()) continue;
     ++checked_;
-    const std::string why = WhyWrong(table.spec().sparse(), version, cut, pushes,
-                                     row == rows.end() ? no_row : row->second);
+    const std::string why =
+        WhyWrong(table.spec(), version, cut, pushes, row == rows.end() ? no_row : row->second);
     if (!why.empty()) return complain(key, why);
   }
   for (const auto& [key, row] : rows) {
@@ -137,7 +138,7 @@ void RowsAtCut::Check(const std::string& where, const proto::Table& table,
   }
 }
 
-std::string RowsAtCut::WhyWrong(const proto::SparseRows& life_cycle, uint64_t version,
+std::string RowsAtCut::WhyWrong(const proto::TableSpec& spec, uint64_t version,
                                 const std::map<GroupId, Step>& cut,
                                 const std::vector<Pushed>& pushes,
                                 const std::vector<float>& row) const {
@@ -155,7 +156,7 @@ std::string RowsAtCut::WhyWrong(const proto::SparseRows& life_cycle, uint64_t ve
       newest_missing = std::max(newest_missing, push.version);
       continue;
     }
-    if (!IsAppliedOnce(value, options_.averages, options_.adaptive)) {
+    if (!IsAppliedOnce(value, values_)) {
       return absl::StrCat(NameOf(group, step), " is in with ", value);
     }
     if (last != cut.end() && step > last->second) {
@@ -175,10 +176,36 @@ std::string RowsAtCut::WhyWrong(const proto::SparseRows& life_cycle, uint64_t ve
     return absl::StrCat("it holds the push of version ", first_held, ", and lacks that of version ",
                         newest_missing);
   }
+  if (spec.contract().kind() == proto::Contract::LOCAL && !values_.adaptive) {
+    if (const std::string why = WhyWrongShare(pushes, row); !why.empty()) return why;
+  }
+  const proto::SparseRows& life_cycle = spec.sparse();
   const bool by_count_only = life_cycle.rows_max() == 0 && life_cycle.admit_probability() == 0;
   if (by_count_only && missing.size() >= std::max<uint64_t>(life_cycle.admit_after(), 1)) {
     return absl::StrCat("it lacks the pushes of ", missing.size(),
                         " versions, and is to be made by update ", life_cycle.admit_after());
+  }
+  return "";
+}
+
+std::string RowsAtCut::WhyWrongShare(const std::vector<Pushed>& pushes,
+                                     const std::vector<float>& row) {
+  for (const Pushed& push : pushes) {
+    const float value = row[push.column];
+    if (value == 0) continue;
+    // Of the same update, as far as is known.
+    size_t certain = 0;
+    size_t possible = 0;
+    for (const Pushed& other : pushes) {
+      if (row[other.column] == 0) continue;
+      certain += push.version > 0 && other.version == push.version;
+      possible += push.version == 0 || other.version == 0 || other.version == push.version;
+    }
+    const auto sharing = static_cast<size_t>(std::lround(1 / value));
+    if (sharing >= certain && sharing <= possible) continue;
+    return absl::StrCat(NameOf(push.step.first, push.step.second), " is in with a share of 1 of ",
+                        sharing, ", and ", certain, " to ", possible,
+                        " pushes of its update hold the row");
   }
   return "";
 }

@@ -24,6 +24,7 @@ namespace covey::sim {
 //  - it holds nothing but pushes with its key, each once, and none beyond the cut;
 //  - of pushes of which a server has said at which version they were applied it holds all from some
 //    version on up to that of the shard, and none of an earlier or a later version;
+//  - under local, a push has the share of the pushes of its update that hold the row, and no less;
 //  - where only the number of updates decides on admission, it lacks the first of them only; where
 //    every row is made at once, and stays, it lacks none.
 // A job that continues a snapshot goes on with what it held; of a shard that has lost its content
@@ -32,13 +33,8 @@ namespace covey::sim {
 // Actor-confined.
 class RowsAtCut : public Observer {
  public:
-  // As SnapshotCut::Options.
-  struct Options {
-    bool averages = false;
-    bool adaptive = false;
-  };
-  RowsAtCut(const Options& options, Violations& violations)
-      : options_(options), violations_(violations) {}
+  RowsAtCut(const StepValues& values, Violations& violations)
+      : values_(values), violations_(violations) {}
 
   void OnSend(absl::Time now, const Message& message) override;
 
@@ -68,11 +64,14 @@ class RowsAtCut : public Observer {
   std::map<uint64_t, std::vector<Pushed>> PushesByKey(const proto::Shard& shard,
                                                       const ShardHistory& history) const;
   // Why the row is wrong; empty when it is right.
-  std::string WhyWrong(const proto::SparseRows& life_cycle, uint64_t version,
+  std::string WhyWrong(const proto::TableSpec& spec, uint64_t version,
                        const std::map<GroupId, Step>& cut, const std::vector<Pushed>& pushes,
                        const std::vector<float>& row) const;
+  // Under local, in a row that holds some of the pushes.
+  static std::string WhyWrongShare(const std::vector<Pushed>& pushes,
+                                   const std::vector<float>& row);
 
-  const Options options_;
+  const StepValues values_;
   Violations& violations_;
   PushedElements pushed_elements_;
   std::map<GroupStep, uint64_t> elements_;

@@ -128,7 +128,9 @@ class RowsAtCutTest : public testing::Test {
                                  uint64_t version = 3) {
     Violations violations;
     std::swap(violations, violations_);
-    checker_.Check("snapshot", TableWith(life), {{TableId(1), ShardIndex(0)}, kGeneration}, version,
+    proto::Table table = TableWith(life);
+    table.mutable_spec()->mutable_contract()->set_kind(kind_);
+    checker_.Check("snapshot", table, {{TableId(1), ShardIndex(0)}, kGeneration}, version,
                    {{GroupId(1), Step(3)}}, rows);
     return violations_.found();
   }
@@ -137,8 +139,9 @@ class RowsAtCutTest : public testing::Test {
     return rows.at(HomeKeysOf(TableWith({}).shards(0))[3]);
   }
 
+  proto::Contract::Kind kind_ = proto::Contract::BSP;
   Violations violations_;
-  RowsAtCut checker_{{}, violations_};
+  RowsAtCut checker_{{.averages = true}, violations_};
 };
 
 TEST_F(RowsAtCutTest, RowsHoldThePushesUpToTheCut) {
@@ -163,6 +166,18 @@ TEST_F(RowsAtCutTest, APushIsNotInTwice) {
   RowsAtCut::Rows rows = Holding({1, 2, 3});
   HomeRow(rows)[ColumnOf(kElements[1])] = 2;
   EXPECT_THAT(Check(rows), ElementsAre(HasSubstr("step 2 of group 1 is in with 2")));
+}
+
+// Each step was an update of its own. That of step 2 may also have had pushes of other rows.
+TEST_F(RowsAtCutTest, UnderLocalAPushHasTheShareOfThoseThatHoldTheRow) {
+  RowsAtCut::Rows rows = Holding({1, 2, 3});
+  HomeRow(rows)[ColumnOf(kElements[1])] = 0.5f;
+  EXPECT_THAT(Check(rows), IsEmpty());
+  kind_ = proto::Contract::LOCAL;
+  EXPECT_THAT(Check(rows), ElementsAre(HasSubstr("step 2 of group 1 is in with a share of 1 of 2, "
+                                                 "and 1 to 1 pushes of its update")));
+  HomeRow(rows)[ColumnOf(kElements[1])] = 1;
+  EXPECT_THAT(Check(rows), IsEmpty());
 }
 
 TEST_F(RowsAtCutTest, APushBeyondTheCutIsNotIn) {

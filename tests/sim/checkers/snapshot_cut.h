@@ -48,11 +48,8 @@ class SnapshotCut : public Observer {
   struct Options {
     // Of each shard.
     size_t elements = 0;
-    // Some update combines several pushes, so an element holds its share of one update.
-    bool averages = false;
-    // The optimizer has a slot that is 0 where no push was applied, and values that do not depend
-    // on the size of an update.
-    bool adaptive = false;
+    // Where they are adaptive, the optimizer has a slot that is 0 where no push was applied.
+    StepValues values = {};
     // bsp, local: a step, or round, is one update of all groups. What a group that has ended had
     // pushed for one after the cut is held until then, although its sender was told that it is
     // durable.

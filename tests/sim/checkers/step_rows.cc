@@ -86,11 +86,12 @@ std::optional<uint64_t> PushedElements::ElementOf(const Message& message) const 
          least->second / kKeysPerClass;
 }
 
-bool IsAppliedOnce(float value, bool averages, bool adaptive) {
-  if (adaptive) return std::fabs(value - 1) < 1e-3f;
+bool IsAppliedOnce(float value, const StepValues& values) {
+  if (values.adaptive) return std::fabs(value - 1) < 1e-3f + values.rounding;
   if (value == 1) return true;
-  if (!averages || value <= 0 || value > 1) return false;
-  return std::fabs(1 / value - std::round(1 / value)) < 1e-4f;
+  if (!values.averages || value <= 0 || value > 1) return false;
+  const float pushes = std::round(1 / value);
+  return std::fabs(1 / value - pushes) < 1e-4f + values.rounding * pushes;
 }
 
 std::vector<float> ElementsOf(const std::map<uint64_t, std::vector<float>>& rows,

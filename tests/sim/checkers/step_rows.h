@@ -43,10 +43,17 @@ class PushedElements {
   std::map<KeyListName, uint64_t> least_key_;
 };
 
-// Whether a value of a step's own element shows that its push was applied once. `averages`: an
-// update may combine several pushes, so an element holds its share of one. `adaptive`: values do
-// not depend on the size of an update. Also of dense tables.
-bool IsAppliedOnce(float value, bool averages, bool adaptive);
+// What a value of a step's own element may be.
+struct StepValues {
+  // An update may combine several pushes, so an element holds its share of one.
+  bool averages = false;
+  // Values do not depend on the size of an update.
+  bool adaptive = false;
+  // The largest relative error of a value, which its type rounds; 0 in float32.
+  float rounding = 0;
+};
+// Whether such a value shows that its push was applied once. Also of dense tables.
+bool IsAppliedOnce(float value, const StepValues& values);
 // Rows as the elements of a dense shard: those of the home rows; an element without a row is 0.
 std::vector<float> ElementsOf(const std::map<uint64_t, std::vector<float>>& rows,
                               const proto::Shard& shard, size_t elements);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/buffer.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/codec.h"
 #include "server/replay/stored_content.h"
 #include "server/sparse/row_piece.h"
 #include "server/sparse/sparse_cut.h"
@@ -34,7 +35,9 @@ absl::Status ReadRows(server::SparseCut& cut, StoredShard& stored) {
         const server::SparseRow row = reader.Row(i);
         stored.rows_digest += server::DigestOf(row, layout);
         if (waits) continue;
-        stored.rows[row.key].assign(row.values, row.values + layout.width);
+        std::vector<float>& values = stored.rows[row.key];
+        values.resize(layout.width);
+        Decode(layout.type, {row.values, layout.value_bytes()}, values);
         if (layout.slot_widths[0] == 0) continue;
         stored.row_slots[row.key].assign(row.slots[0], row.slots[0] + layout.slot_widths[0]);
       }

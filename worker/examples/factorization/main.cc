@@ -3,6 +3,7 @@
 // Trains a factorization machine or a linear model as one worker of a cluster, in rows of sparse
 // tables; `covey run` starts any number of workers:
 //   covey run --servers 2 --groups 4 -- factorization
+//   covey run --servers 2 --groups 4 -- factorization --contract local:8
 //   covey run -- factorization --data roles --model linear --optimizer ftrl --l1 1 --l2 0
 //     --learning-rate 0.5 --passes 3 --batch 16
 
@@ -13,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "client/row_residuals.h"
 #include "common/base/status_macros.h"
+#include "common/contract/contract.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
@@ -53,6 +55,8 @@ void PrintTable(const Options& options, const Outcome& outcome) {
   Print(absl::StrFormat("%-18s %10d", "zero weights", outcome.zero_weights));
   Print(absl::StrFormat("%-18s %10.4f", "AUC", outcome.auc));
   Print(absl::StrFormat("%-18s %10.4f", "log loss", outcome.log_loss));
+  Print(
+      absl::StrFormat("%-18s %10.1f", "MB of rows", static_cast<double>(outcome.row_bytes) / 1e6));
   if (options.objective) Print(absl::StrFormat("%-18s %10.6f", "objective", outcome.objective));
   const client::RowResiduals::Counts& weights = outcome.weights_filtered;
   PrintFiltered("weights", weights);
@@ -77,6 +81,8 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
       {"zero_weights", outcome.zero_weights},
       {"loss", outcome.loss},
       {"objective", outcome.objective},
+      {"contract", ContractName(options.contract)},
+      {"row_bytes", outcome.row_bytes},
       {"filter", std::string(FilterName(options.filter))},
       {"weights_filtered", FilteredJson(outcome.weights_filtered)},
       {"factors_filtered", FilteredJson(outcome.factors_filtered)},

@@ -25,6 +25,9 @@ constexpr Names<Source, 4> kSources = {{{Source::kDependencies, "dependencies"},
 constexpr Names<Model, 2> kModels = {{{Model::kFactorization, "fm"}, {Model::kLinear, "linear"}}};
 constexpr Names<Optimizer, 2> kOptimizers = {
     {{Optimizer::kAdagrad, "adagrad"}, {Optimizer::kFtrl, "ftrl"}}};
+constexpr Names<RowType, 3> kRowTypes = {{{RowType::kFloat32, "float32"},
+                                          {RowType::kBfloat16, "bfloat16"},
+                                          {RowType::kFloat16, "float16"}}};
 constexpr Names<Filter, 3> kFilters = {
     {{Filter::kNone, "none"}, {Filter::kKkt, "kkt"}, {Filter::kSignificance, "significance"}}};
 constexpr Names<HeldOut, 2> kParts = {
@@ -95,6 +98,17 @@ absl::Status Options::Validate() const {
         "--filter kkt holds back gradients below the coefficient of the L1 norm, and --l1 is 0; "
         "add --l1 1, or choose --filter significance");
   }
+  if (contract.kind == Contract::Kind::kBsp) {
+    return absl::InvalidArgumentError(
+        "--contract is bsp, under which groups push, and here each worker does; choose local:1, "
+        "buffered:N with all N workers, or async");
+  }
+  if (contract.kind == Contract::Kind::kLocal &&
+      (optimizer == Optimizer::kFtrl || filter != Filter::kNone)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--contract is ", ContractName(contract), ", whose pushes are no gradients; leave out ",
+        optimizer == Optimizer::kFtrl ? "--optimizer ftrl" : "--filter"));
+  }
   if (objective && optimizer != Optimizer::kFtrl) {
     return absl::InvalidArgumentError(
         "--objective is what FTRL minimizes; add --optimizer ftrl, or leave it out");
@@ -121,9 +135,12 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("factors", &factors, "numbers of a feature besides its weight");
   AddChoice(options, "optimizer", &optimizer, kOptimizers,
             "adagrad, or ftrl, which makes weights zero; for --model linear");
+  examples::AddContract(options, &contract);
   options.Add("passes", &passes, "passes over the training samples");
   options.Add("batch", &batch, "samples of a worker's step");
   options.Add("learning-rate", &learning_rate, "of Adagrad; the alpha of FTRL");
+  AddChoice(options, "row-type", &row_type, kRowTypes,
+            "how servers store rows: float32, or bfloat16 or float16 in half of the memory");
   options.Add("admit-after", &admit_after,
               "updates that hold a feature until it has a row; keeps rare ones out");
   options.Add("l2", &l2,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/contract/contract.h"
 #include "common/runtime/config_file.h"
 #include "worker/examples/factorization/package_samples.h"
 
@@ -15,6 +16,8 @@ enum class Source { kDependencies, kRoles, kLibsvm, kCriteo };
 // A factorization machine, or a linear model, which is one without factors.
 enum class Model { kFactorization, kLinear };
 enum class Optimizer { kAdagrad, kFtrl };
+// How servers store the rows.
+enum class RowType { kFloat32, kBfloat16, kFloat16 };
 // Which rows of a push wait (client/filter_rule.h).
 enum class Filter { kNone, kKkt, kSignificance };
 
@@ -34,12 +37,15 @@ struct Options {
   // Numbers of each feature besides its weight, 1 to 1024.
   uint64_t factors = 16;
   Optimizer optimizer = Optimizer::kAdagrad;
+  // Of both tables. local:H is for groups of one worker, whose own steps use the optimizer.
+  Contract contract{.kind = Contract::Kind::kAsync};
   // Passes over the training samples, 1 to 1000.
   uint64_t passes = 1;
   // Samples of a worker's step, 1 to 65,536.
   uint64_t batch = 512;
   // 1e-6 to 10. Of FTRL it is alpha.
   double learning_rate = 0.02;
+  RowType row_type = RowType::kFloat32;
   // A feature has a row from the update on that holds it for this time, 1 to 65,535.
   uint64_t admit_after = 1;
   // Adds this times a feature's row to its gradient, each time that it occurs; 0 to 10. With FTRL

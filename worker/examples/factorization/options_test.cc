@@ -51,10 +51,12 @@ TEST(OptionsTest, ReadsEveryFlag) {
                                     "--seed=9",
                                     "--index=c",
                                     "--admit-after=5",
+                                    "--row-type=bfloat16",
                                     "--filter=significance",
                                     "--significance=0.5",
                                     "--filter-pieces=2",
                                     "--unfiltered-passes=1",
+                                    "--contract=buffered:3",
                                     "--objective"},
                                    options);
   ASSERT_TRUE(status.ok()) << status;
@@ -74,11 +76,13 @@ TEST(OptionsTest, ReadsEveryFlag) {
   EXPECT_EQ(options.seed, 9u);
   EXPECT_EQ(options.index, "c");
   EXPECT_EQ(options.admit_after, 5u);
+  EXPECT_EQ(options.row_type, RowType::kBfloat16);
   EXPECT_EQ(options.filter, Filter::kSignificance);
   EXPECT_EQ(options.significance, 0.5);
   EXPECT_EQ(options.filter_pieces, 2u);
   EXPECT_EQ(options.unfiltered_passes, 1u);
   EXPECT_TRUE(options.objective);
+  EXPECT_EQ(ContractName(options.contract), "buffered:3");
 }
 
 TEST(OptionsTest, RefusesWhatDoesNotFit) {
@@ -99,6 +103,11 @@ TEST(OptionsTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(ErrorOf({"--filter-pieces=17"}), HasSubstr("--filter-pieces is 17; choose 1 to 16"));
   EXPECT_THAT(ErrorOf({"--significance=-1"}), HasSubstr("--significance is -1"));
   EXPECT_THAT(ErrorOf({"--unfiltered-passes=1001"}), HasSubstr("--unfiltered-passes is 1001"));
+  EXPECT_THAT(ErrorOf({"--contract=bsp"}), HasSubstr("choose local:1"));
+  EXPECT_THAT(ErrorOf({"--contract=local:8", "--optimizer=ftrl", "--model=linear"}),
+              HasSubstr("leave out --optimizer ftrl"));
+  EXPECT_THAT(ErrorOf({"--contract=local:8", "--filter=significance"}),
+              HasSubstr("leave out --filter"));
   EXPECT_THAT(ErrorOf({"--objective"}), HasSubstr("add --optimizer ftrl"));
 }
 

@@ -14,6 +14,7 @@
 #include "client/parameter_client.h"
 #include "client/row_filter.h"
 #include "common/base/status_macros.h"
+#include "common/contract/contract.h"
 #include "worker/examples/client_beside_worker.h"
 #include "worker/examples/factorization/data_set.h"
 #include "worker/examples/factorization/factorization_model.h"
@@ -37,33 +38,51 @@ constexpr float kFactorDeviation = 0.01f;
 // Samples that a worker scores in one step.
 constexpr uint64_t kScoredAtOnce = 2048;
 
-// What the tables of weights and of factors have in common.
-proto::TableSpec FeaturesSpec(const Options& options, absl::string_view name, uint64_t width) {
+proto::DataType DataTypeOf(RowType type) {
+  switch (type) {
+    case RowType::kFloat32:
+      return proto::FLOAT32;
+    case RowType::kBfloat16:
+      return proto::BFLOAT16;
+    case RowType::kFloat16:
+      return proto::FLOAT16;
+  }
+  return proto::FLOAT32;
+}
+
+// What the tables of weights and of factors have in common. In rounds each worker has the optimizer
+// of its own, and the servers take the mean.
+proto::TableSpec FeaturesSpec(const Options& options, absl::string_view name, uint64_t width,
+                              proto::Optimizer::Kind optimizer) {
   proto::TableSpec spec = examples::RowsSpec(name, static_cast<uint32_t>(width));
-  spec.mutable_learning_rate()->set_base(options.learning_rate);
+  spec.set_data_type(DataTypeOf(options.row_type));
+  *spec.mutable_contract() = ContractToProto(options.contract);
+  const bool has_rounds = options.contract.kind == Contract::Kind::kLocal;
+  (has_rounds ? spec.mutable_inner_optimizer() : spec.mutable_optimizer())->set_kind(optimizer);
+  (has_rounds ? spec.mutable_inner_learning_rate() : spec.mutable_learning_rate())
+      ->set_base(options.learning_rate);
   spec.mutable_sparse()->set_admit_after(static_cast<uint32_t>(options.admit_after));
   return spec;
 }
 
 proto::TableSpec WeightsSpec(const Options& options) {
-  proto::TableSpec spec = FeaturesSpec(options, "factorization/weights", 1);
-  proto::Optimizer& optimizer = *spec.mutable_optimizer();
-  if (options.optimizer == Optimizer::kFtrl) {
-    optimizer.set_kind(proto::Optimizer::FTRL);
-    optimizer.set_l1(options.l1);
-    optimizer.set_l2(options.l2);
-  } else {
-    optimizer.set_kind(proto::Optimizer::ADAGRAD);
+  const bool is_ftrl = options.optimizer == Optimizer::kFtrl;
+  proto::TableSpec spec =
+      FeaturesSpec(options, "factorization/weights", 1,
+                   is_ftrl ? proto::Optimizer::FTRL : proto::Optimizer::ADAGRAD);
+  if (is_ftrl) {
+    spec.mutable_optimizer()->set_l1(options.l1);
+    spec.mutable_optimizer()->set_l2(options.l2);
   }
   return spec;
 }
 
 proto::TableSpec FactorsSpec(const Options& options) {
-  proto::TableSpec spec = FeaturesSpec(options, "factorization/factors", options.factors);
+  proto::TableSpec spec =
+      FeaturesSpec(options, "factorization/factors", options.factors, proto::Optimizer::ADAGRAD);
   spec.mutable_initializer()->set_kind(proto::Initializer::NORMAL);
   spec.mutable_initializer()->set_b(kFactorDeviation);
   spec.mutable_initializer()->set_seed(options.seed);
-  spec.mutable_optimizer()->set_kind(proto::Optimizer::ADAGRAD);
   return spec;
 }
 
@@ -81,9 +100,9 @@ class Run {
 
   absl::Status Open(Worker& worker, ParameterClient& client,
                     const SharedPasses::Surroundings& surroundings) {
-    COVEY_ASSIGN_OR_RETURN(weights_, RowTable::Open(client, WeightsSpec(options_)));
+    COVEY_ASSIGN_OR_RETURN(weights_, RowTable::Open(worker, client, WeightsSpec(options_)));
     if (options_.factors_used() > 0) {
-      COVEY_ASSIGN_OR_RETURN(factors_, RowTable::Open(client, FactorsSpec(options_)));
+      COVEY_ASSIGN_OR_RETURN(factors_, RowTable::Open(worker, client, FactorsSpec(options_)));
     }
     workers_ = worker.size();
     COVEY_ASSIGN_OR_RETURN(tally_, OpenTally(client, "factorization/scores"));
@@ -117,6 +136,9 @@ class Run {
           }));
     }
     COVEY_RETURN_IF_ERROR(StopFilters());
+    COVEY_ASSIGN_OR_RETURN(outcome.row_bytes, weights_->Bytes());
+    COVEY_RETURN_IF_ERROR(weights_->EndRounds());
+    if (factors_ != nullptr) COVEY_RETURN_IF_ERROR(factors_->EndRounds());
     outcome.weights_filtered = weights_->filtered();
     if (factors_ != nullptr) outcome.factors_filtered = factors_->filtered();
     COVEY_ASSIGN_OR_RETURN(const ScoreHistogram scores, Score("test", set_.test, *tally_));
@@ -157,8 +179,8 @@ class Run {
 
   absl::StatusOr<double> TrainBatch(std::span<const uint32_t> numbers) {
     if (numbers.empty()) {
-      COVEY_RETURN_IF_ERROR(weights_->Finish());
-      if (factors_ != nullptr) COVEY_RETURN_IF_ERROR(factors_->Finish());
+      COVEY_RETURN_IF_ERROR(weights_->Skip());
+      if (factors_ != nullptr) COVEY_RETURN_IF_ERROR(factors_->Skip());
       return 0;
     }
     if (passes_over_ + options_.unfiltered_passes >= options_.passes) {

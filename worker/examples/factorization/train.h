@@ -35,6 +35,8 @@ struct Outcome {
   // samples, and l1 * |weights| + l2 / 2 * weights^2 divided by all passes' samples. 0 = not
   // measured.
   double objective = 0;
+  // Of both tables: sent and received by this worker in training.
+  uint64_t row_bytes = 0;
   // Of this worker's pushes, through the filter.
   client::RowResiduals::Counts weights_filtered;
   client::RowResiduals::Counts factors_filtered;

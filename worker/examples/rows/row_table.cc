@@ -14,10 +14,15 @@ constexpr size_t kKeysAtOnce = 16'384;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Open(client::ParameterClient& client,
+absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Open(worker::Worker& worker,
+                                                         client::ParameterClient& client,
                                                          const proto::TableSpec& spec) {
   COVEY_ASSIGN_OR_RETURN(client::Table table, client.CreateTable(spec));
-  return std::unique_ptr<RowTable>(new RowTable(client, std::move(table)));
+  auto rows = std::unique_ptr<RowTable>(new RowTable(client, std::move(table)));
+  if (spec.contract().kind() == proto::Contract::LOCAL) {
+    COVEY_ASSIGN_OR_RETURN(rows->local_, worker::LocalRows::Open(worker, spec, {}));
+  }
+  return rows;
 }
 
 RowTable::~RowTable() {
@@ -27,9 +32,10 @@ RowTable::~RowTable() {
 
 absl::Status RowTable::StartPull(std::span<const uint64_t> keys) {
   COVEY_RETURN_IF_ERROR(WaitForRows());
-  COVEY_RETURN_IF_ERROR(batch_.Assign(table_, keys));
   rows_.resize(keys.size() * table_.width);
   gradients_.resize(rows_.size());
+  if (local_ != nullptr) return local_->Pull(keys, rows_);
+  COVEY_RETURN_IF_ERROR(batch_.Assign(table_, keys));
   pull_ = client_.Pull(table_, batch_, std::span<float>(rows_));
   return absl::OkStatus();
 }
@@ -37,10 +43,30 @@ absl::Status RowTable::StartPull(std::span<const uint64_t> keys) {
 absl::Status RowTable::WaitForRows() { return pull_.Wait(); }
 
 absl::Status RowTable::Push(uint64_t samples) {
+  if (local_ != nullptr) return local_->Step(gradients_, samples);
   COVEY_RETURN_IF_ERROR(Finish());
   push_ = filter_ != nullptr ? filter_->Push(batch_, rows_, gradients_, {.samples = samples})
                              : client_.Push(table_, batch_, gradients_, {.samples = samples});
   return absl::OkStatus();
+}
+
+absl::Status RowTable::Skip() {
+  if (local_ == nullptr) return Finish();
+  COVEY_RETURN_IF_ERROR(local_->Pull({}, {}));
+  return local_->Step({}, 0);
+}
+
+absl::Status RowTable::EndRounds() {
+  if (local_ == nullptr) return absl::OkStatus();
+  COVEY_RETURN_IF_ERROR(local_->Finish());
+  local_ = nullptr;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> RowTable::Bytes() {
+  COVEY_ASSIGN_OR_RETURN(const client::Counters counters,
+                         local_ != nullptr ? local_->GetCounters() : client_.GetCounters());
+  return counters.bytes_sent + counters.bytes_received;
 }
 
 absl::Status RowTable::StartFilter(const client::RowFilter::Options& options) {

@@ -16,6 +16,8 @@
 #include "client/row_residuals.h"
 #include "client/table.h"
 #include "proto/table.pb.h"
+#include "worker/local_rows.h"
+#include "worker/worker.h"
 
 namespace covey::examples {
 
@@ -31,8 +33,10 @@ namespace covey::examples {
 // thread; the client outlives it.
 class RowTable {
  public:
-  // Creates the table, or takes an equal one.
-  static absl::StatusOr<std::unique_ptr<RowTable>> Open(client::ParameterClient& client,
+  // Creates the table, or takes an equal one. Under local:H, Push is a step of the worker's own,
+  // and every H steps its group pushes (worker/local_rows.h).
+  static absl::StatusOr<std::unique_ptr<RowTable>> Open(worker::Worker& worker,
+                                                        client::ParameterClient& client,
                                                         const proto::TableSpec& spec);
   // Waits for what is in flight.
   ~RowTable();
@@ -58,8 +62,15 @@ class RowTable {
   std::span<float> gradients() { return gradients_; }
   // Starts the push, after the one before has arrived. Precondition: WaitForRows was OK.
   absl::Status Push(uint64_t samples);
+  // In place of a pull and a push, a step without examples. Returns as Finish.
+  absl::Status Skip();
+  // Under local, ends the round: training is over, and what follows reads from the servers.
+  absl::Status EndRounds();
   // Returns when the last push has been applied.
   absl::Status Finish();
+
+  // Sent and received by the table's connection. Under local, it also carries the worker's steps.
+  absl::StatusOr<uint64_t> Bytes();
 
   // Any number of rows, for an evaluation.
   absl::Status Read(std::span<const uint64_t> keys, std::span<float> rows);
@@ -73,6 +84,7 @@ class RowTable {
   client::RowBatch batch_;
   std::vector<float> rows_;
   std::vector<float> gradients_;
+  std::unique_ptr<worker::LocalRows> local_;   // null: each step is pushed
   std::unique_ptr<client::RowFilter> filter_;  // null: pushes are whole
   client::RowResiduals::Counts filtered_;
   client::Handle pull_{client::OperationResult{}};

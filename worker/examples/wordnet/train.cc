@@ -79,14 +79,14 @@ class Run {
   absl::Status Open(Worker& worker, ParameterClient& client,
                     const SharedPasses::Surroundings& surroundings) {
     COVEY_ASSIGN_OR_RETURN(
-        entities_,
-        RowTable::Open(client, SpecOf("wordnet/entities", options_,
-                                      {.deviation = kEntityDeviation, .seed = options_.seed})));
-    COVEY_ASSIGN_OR_RETURN(relations_,
-                           RowTable::Open(client, SpecOf("wordnet/relations", options_,
-                                                         {.mean = options_.relation_mean,
-                                                          .deviation = kRelationDeviation,
-                                                          .seed = options_.seed + 1})));
+        entities_, RowTable::Open(worker, client,
+                                  SpecOf("wordnet/entities", options_,
+                                         {.deviation = kEntityDeviation, .seed = options_.seed})));
+    COVEY_ASSIGN_OR_RETURN(relations_, RowTable::Open(worker, client,
+                                                      SpecOf("wordnet/relations", options_,
+                                                             {.mean = options_.relation_mean,
+                                                              .deviation = kRelationDeviation,
+                                                              .seed = options_.seed + 1})));
     COVEY_ASSIGN_OR_RETURN(
         Tally tally,
         Tally::Open(client, examples::TallySpec("wordnet/ranks", kSums * kRelations.size())));

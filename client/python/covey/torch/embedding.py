@@ -21,7 +21,8 @@ _UNSUPPORTED = {
     "scale_grad_by_freq": "gradients of equal keys are added up",
     "sparse": "gradients are always those of the batch's rows",
     "device": "rows arrive on the CPU; move the output with .to()",
-    "dtype": "rows are float32; convert the output with .to()",
+    "dtype": "rows arrive as float32; convert the output with .to(), and let servers store them "
+             "in 2 bytes with SparseTableSpec(dtype=...)",
     "_weight": "first values are the table's: SparseTableSpec(initializer=...)",
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "common/table/key_list.h"
+#include "common/tensor/codec.h"
 #include "common/vectors/vector_proto.h"
 #include "tests/sim/checkers/published_view.h"
 #include "tests/sim/workloads/counting/counting_functions.h"
@@ -20,6 +21,10 @@ void CountingLedger::OnSend(absl::Time, const Message& message) {
   std::vector<float> slots;
   if (!message.envelope.pull_reply().answers().empty()) {
     slots = SlotsIn(AnswersFromProto(message.envelope.pull_reply().answers()).value(), slots_);
+    reply->values = slots;
+  } else if (row_type_ != WireFormat::kFloat32 && message.frames.size() == 1) {
+    slots.resize(message.frames[0].size() / EncodedBytes(row_type_, 1));
+    Decode(row_type_, message.frames[0].bytes(), slots);
     reply->values = slots;
   }
   // The rows of a push to a sparse table, with others than the home row, are checked at the end.

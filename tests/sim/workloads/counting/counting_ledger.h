@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "common/tensor/wire_format.h"
 #include "tests/sim/checkers/shard_reply.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/process/observer.h"
@@ -41,6 +42,8 @@ class CountingLedger : public Observer {
   // Rows of a sparse table are made late: the home rows do not show all pushes, and replies are not
   // compared with them.
   void ExpectLateRows() { rows_are_late_ = true; }
+  // How rows travel in replies.
+  void ExpectRowsOf(WireFormat type) { row_type_ = type; }
   // Whether a push that was applied exactly once can result in this value.
   bool IsOnce(ShardId shard, float value) const;
   // Some shard has begun a new history.
@@ -81,6 +84,7 @@ class CountingLedger : public Observer {
   std::map<ShardId, uint64_t> generations_;  // newest published
   bool history_was_lost_ = false;
   bool rows_are_late_ = false;
+  WireFormat row_type_ = WireFormat::kFloat32;
   // A client flushed, or a head was alone and replicas joined it.
   std::set<ShardId> hurried_;
 };

@@ -24,6 +24,7 @@ proto::TableSpec CountingPlan::Spec() const {
   if (sparse) {
     *spec.mutable_sparse() = life_cycle;
     spec.mutable_sparse()->set_width(static_cast<uint32_t>(slots()));
+    spec.set_data_type(row_type);
   } else if (functions) {
     spec.add_shape(shards);
     spec.add_shape(kElementsOfFunctions);
@@ -86,12 +87,19 @@ proto::SparseRows DrawLifeCycle(Random random) {
   return rows;
 }
 
+proto::DataType DrawRowType(Random random) {
+  return std::array{proto::FLOAT32, proto::FLOAT32, proto::BFLOAT16,
+                    proto::FLOAT16}[random.Below(4)];
+}
+
 std::string Describe(const CountingPlan& plan) {
-  return absl::StrCat(
-      plan.sparse ? "sparse " : "", plan.functions ? "functions " : "", "clients=", plan.clients,
-      " shards=", plan.shards, " arrivals=", plan.arrivals, " replicas=", plan.replicas,
-      " contract=", proto::Contract::Kind_Name(plan.contract),
-      plan.sparse ? absl::StrCat(" rows={", plan.life_cycle.ShortDebugString(), "}") : "");
+  return absl::StrCat(plan.sparse ? "sparse " : "", plan.functions ? "functions " : "",
+                      "clients=", plan.clients, " shards=", plan.shards,
+                      " arrivals=", plan.arrivals, " replicas=", plan.replicas,
+                      " contract=", proto::Contract::Kind_Name(plan.contract),
+                      plan.sparse ? absl::StrCat(" rows={", plan.life_cycle.ShortDebugString(),
+                                                 "} ", proto::DataType_Name(plan.row_type))
+                                  : "");
 }
 
 }  // namespace covey::sim

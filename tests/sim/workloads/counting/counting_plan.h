@@ -31,6 +31,9 @@ struct CountingPlan {
   bool functions = false;
   // Which rows of a sparse table are made, and which go.
   proto::SparseRows life_cycle;
+  // Of a sparse table. Values are 0, 1, and 1.5, 2 or 3 where an update had fewer pushes, all of
+  // which every type has.
+  proto::DataType row_type = proto::FLOAT32;
 
   // Whether a row may be made later than by the first push that holds its key.
   bool admits_late() const {
@@ -47,6 +50,8 @@ struct CountingPlan {
 CountingPlan DrawCountingPlan(Random random);
 // In half of the draws all rows are made at once, and stay.
 proto::SparseRows DrawLifeCycle(Random random);
+// In half of the draws float32.
+proto::DataType DrawRowType(Random random);
 // One line.
 std::string Describe(const CountingPlan& plan);
 

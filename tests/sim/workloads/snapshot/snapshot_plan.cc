@@ -2,6 +2,7 @@
 #include "tests/sim/workloads/snapshot/snapshot_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +31,13 @@ Contract DrawContract(Random& random, uint32_t groups) {
   }
 }
 
+void SetContract(const Contract& contract, proto::TableSpec& spec) {
+  *spec.mutable_contract() = ContractToProto(contract);
+  if (contract.kind != Contract::Kind::kLocal) return;
+  spec.mutable_inner_optimizer()->set_kind(proto::Optimizer::SGD);
+  spec.mutable_inner_learning_rate()->set_base(1);
+}
+
 SimStore::Options DrawStore(Random random) {
   SimStore::Options store;
   store.delay_max = DrawDuration(random, absl::Microseconds(50), absl::Milliseconds(200));
@@ -45,6 +53,14 @@ bool SnapshotPlan::averages() const {
          (contract.kind != Contract::Kind::kAsync && contract.kind != Contract::Kind::kSsp);
 }
 
+StepValues SnapshotPlan::step_values() const {
+  // A row is rounded to one of the two neighbors of each value.
+  const float rounding = row_type == proto::BFLOAT16  ? 0x1p-7f
+                         : row_type == proto::FLOAT16 ? 0x1p-10f
+                                                      : 0;
+  return {.averages = averages(), .adaptive = adaptive, .rounding = rounding};
+}
+
 proto::TableSpec SnapshotPlan::Spec() const {
   proto::TableSpec spec;
   spec.set_name("steps");
@@ -53,11 +69,7 @@ proto::TableSpec SnapshotPlan::Spec() const {
   spec.add_shape(kElements);
   spec.mutable_learning_rate()->set_base(1);
   spec.mutable_optimizer()->set_kind(adaptive ? proto::Optimizer::ADAGRAD : proto::Optimizer::SGD);
-  *spec.mutable_contract() = ContractToProto(contract);
-  if (contract.kind == Contract::Kind::kLocal) {
-    spec.mutable_inner_optimizer()->set_kind(proto::Optimizer::SGD);
-    spec.mutable_inner_learning_rate()->set_base(1);
-  }
+  SetContract(contract, spec);
   spec.set_shard_bytes(kElements * sizeof(float));
   SetReplicas(replicas, spec);
   return spec;
@@ -74,15 +86,12 @@ proto::TableSpec SnapshotPlan::RareSpec() const {
 proto::TableSpec SnapshotPlan::RowSpec() const {
   proto::TableSpec spec;
   spec.set_name("rows");
-  spec.set_data_type(proto::FLOAT32);
+  spec.set_data_type(row_type);
   *spec.mutable_sparse() = life_cycle;
   spec.mutable_sparse()->set_width(kRowColumns);
   spec.mutable_learning_rate()->set_base(1);
   spec.mutable_optimizer()->set_kind(adaptive ? proto::Optimizer::ADAGRAD : proto::Optimizer::SGD);
-  // Sparse tables have no rounds.
-  const Contract async = {.kind = Contract::Kind::kAsync};
-  const bool has_rounds = contract.kind == Contract::Kind::kLocal;
-  *spec.mutable_contract() = ContractToProto(has_rounds ? async : contract);
+  SetContract(contract, spec);
   SetReplicas(replicas, spec);
   return spec;
 }
@@ -138,7 +147,9 @@ SnapshotPlan DrawSnapshotPlan(Random random) {
 SnapshotPlan DrawSnapshotSparsePlan(Random random) {
   SnapshotPlan plan = DrawSnapshotPlan(random);
   plan.sparse = true;
-  // Another stream, so that the rest of the plan does not depend on it.
+  // Other streams, so that the rest of the plan does not depend on them.
+  plan.row_type =
+      std::array{proto::FLOAT32, proto::BFLOAT16, proto::FLOAT16}[random.Split(51).Below(3)];
   Random rows = random.Split(50);
   if (rows.Chance(0.5)) return plan;
   if (rows.Chance(0.6)) {
@@ -158,18 +169,20 @@ SnapshotPlan DrawSnapshotSparsePlan(Random random) {
 }
 
 std::string Describe(const SnapshotPlan& plan) {
-  return absl::StrCat(
-      "groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
-      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
-      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic, " examples=", plan.passes, "x",
-      plan.examples, " every=", absl::FormatDuration(plan.snapshot_every),
-      " durability=", plan.durability.Show(), " kept=", plan.snapshots_kept,
-      " deadline=", absl::FormatDuration(plan.snapshot_deadline),
-      " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults, "/",
-      plan.store.restarts, " killed_at=", plan.killed_at, " survival=", plan.survival,
-      plan.restores ? " restores" : "", " rare=", plan.rare_every,
-      " format=", WireFormatName(plan.format),
-      plan.sparse ? absl::StrCat(" rows={", plan.life_cycle.ShortDebugString(), "}") : "");
+  return absl::StrCat("groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
+                      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
+                      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic,
+                      " examples=", plan.passes, "x", plan.examples,
+                      " every=", absl::FormatDuration(plan.snapshot_every),
+                      " durability=", plan.durability.Show(), " kept=", plan.snapshots_kept,
+                      " deadline=", absl::FormatDuration(plan.snapshot_deadline),
+                      " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults,
+                      "/", plan.store.restarts, " killed_at=", plan.killed_at,
+                      " survival=", plan.survival, plan.restores ? " restores" : "",
+                      " rare=", plan.rare_every, " format=", WireFormatName(plan.format),
+                      plan.sparse ? absl::StrCat(" rows={", plan.life_cycle.ShortDebugString(),
+                                                 "} ", proto::DataType_Name(plan.row_type))
+                                  : "");
 }
 
 }  // namespace covey::sim

@@ -62,6 +62,7 @@ struct SnapshotPlan {
   bool sparse = false;
   // Which rows of that table are made, and which go.
   proto::SparseRows life_cycle;
+  proto::DataType row_type = proto::FLOAT32;
 
   // When the first job is killed, as a fraction of the fault phase; later if it has no snapshot.
   double killed_at = 0.5;
@@ -71,6 +72,7 @@ struct SnapshotPlan {
   uint32_t workers() const { return std::max(groups, next_groups); }
   // Some contract may combine several pushes into one update.
   bool averages() const;
+  StepValues step_values() const;
   // The contract combines all groups' pushes for a step into one update.
   bool waits_for_steps() const {
     return contract.kind == Contract::Kind::kBsp || contract.kind == Contract::Kind::kLocal;

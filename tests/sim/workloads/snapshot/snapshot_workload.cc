@@ -13,6 +13,7 @@
 #include "common/snapshot/manifest.h"
 #include "common/snapshot/shard_entries.h"
 #include "common/snapshot/snapshot_reader.h"
+#include "common/tensor/codec.h"
 #include "server/sparse/sparse_shard.h"
 #include "tests/sim/checkers/one_history.h"
 #include "tests/sim/checkers/rows_at_cut.h"
@@ -85,7 +86,7 @@ SnapshotWorkload::SnapshotWorkload(const SnapshotPlan& plan, Random random, Viol
       plan_(plan),
       examples_(violations, plan_.examples, plan_.passes, [this] { return cluster_->published(); }),
       one_history_(violations),
-      rows_at_cut_({.averages = plan_.averages(), .adaptive = plan_.adaptive}, violations) {}
+      rows_at_cut_(plan_.step_values(), violations) {}
 
 void SnapshotWorkload::Adapt(SimConfig& config) const {
   config.scheduler.store = "store";
@@ -104,8 +105,7 @@ void SnapshotWorkload::SetUp(SimCluster& cluster) {
   progress_.cluster = &cluster;
   cut_.emplace(
       SnapshotCut::Options{.elements = SnapshotPlan::kElements,
-                           .averages = plan_.averages(),
-                           .adaptive = plan_.adaptive,
+                           .values = plan_.step_values(),
                            .has_common_steps = plan_.contract.kind == Contract::Kind::kBsp ||
                                                plan_.contract.kind == Contract::Kind::kLocal},
       [&cluster](absl::string_view server, uint32_t loop,
@@ -284,7 +284,10 @@ void SnapshotWorkload::CheckRows() {
             *cluster_->FindReplica(at.server, head.loop(), id)->content();
         RowsAtCut::Rows rows;
         content.sparse()->ForEachRow([&](const server::SparseRow& row) {
-          rows[row.key].assign(row.values, row.values + kRowColumns);
+          const RowLayout layout = content.sparse()->layout();
+          std::vector<float>& values = rows[row.key];
+          values.resize(kRowColumns);
+          Decode(layout.type, {row.values, layout.value_bytes()}, values);
         });
         rows_at_cut_.Check(at.server, table, {id, at.generation}, content.version().value(), {},
                            rows);
