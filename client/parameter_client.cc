@@ -202,21 +202,16 @@ Handle ParameterClient::StartKeyed(const Table& table, const RowBatch& batch, Op
   operation.keyed->batch = keys;
   if (operation.pulls()) operation.values = rows;
   if (operation.pushes()) {
-    const size_t width = table.width;
-    operation.gradient_memory = Buffer::Allocate(keys->distinct() * width * sizeof(float));
+    operation.gradient_memory = Buffer::Allocate(keys->distinct() * table.width * sizeof(float));
     const std::span<float> sums = operation.gradient_memory.MutableAs<float>();
-    for (size_t shard = 0; shard < keys->shards(); ++shard) {
-      keys->SumRows(
-          shard, width, gradient,
-          sums.subspan(keys->KeysBefore(shard) * width, keys->KeysOf(shard).size() * width));
-    }
+    keys->SumAllRows(table.width, gradient, sums);
     operation.gradient = sums;
   }
   return Start(std::move(operation), deadline, std::move(finish));
 }
 
 Handle ParameterClient::Start(Operation operation, absl::Duration deadline, Finish finish) {
-  const Handle handle(connection_->runner());
+  Handle handle(connection_->runner());
   operation.done = [handle, finish = std::move(finish)](absl::Time, const OperationResult& result,
                                                         Outbox&) {
     if (finish && result.status.ok()) finish(result);

@@ -31,25 +31,14 @@ void Spread(const KeyBatch& batch, size_t width, std::span<const float> of_keys,
   }
 }
 
-// The other way: sums by key, in the order of DistinctKeys.
-void SumByKey(const KeyBatch& batch, size_t width, std::span<const float> rows,
-              std::span<float> sums) {
-  for (size_t shard = 0; shard < batch.shards(); ++shard) {
-    batch.SumRows(
-        shard, width, rows,
-        sums.subspan(batch.KeysBefore(shard) * width, batch.KeysOf(shard).size() * width));
-  }
-}
-
-std::vector<uint64_t> DistinctKeys(const KeyBatch& batch) {
-  std::vector<uint64_t> keys;
-  keys.reserve(batch.distinct());
-  for (size_t shard = 0; shard < batch.shards(); ++shard) {
-    const std::span<const uint64_t> of_shard = batch.KeysOf(shard);
-    keys.insert(keys.end(), of_shard.begin(), of_shard.end());
-  }
-  return keys;
-}
+// A round that has ended, until the servers have its push.
+struct RoundPush {
+  covey::Step round;
+  std::shared_ptr<KeyBatch> batch;
+  Buffer change;
+  uint64_t samples = 0;
+  client::Handle handle{client::OperationResult{}};
+};
 
 // The group, where this worker is alone in it.
 absl::StatusOr<client::GroupIdentity> GroupOf(WorkerActor& actor) {
@@ -96,15 +85,6 @@ class LocalRows::State {
   uint64_t round() const { return steps_ / local_steps_ + 1; }
 
  private:
-  // A round that has ended, until the servers have its push.
-  struct RoundPush {
-    covey::Step round;
-    std::shared_ptr<KeyBatch> batch;
-    Buffer change;
-    uint64_t samples = 0;
-    client::Handle handle{client::OperationResult{}};
-  };
-
   std::shared_ptr<KeyBatch> BatchOf(std::span<const uint64_t> keys) const {
     auto batch = std::make_shared<KeyBatch>();
     batch->Assign(keys, table_.shard_ends);
@@ -136,8 +116,7 @@ class LocalRows::State {
   std::optional<RoundPush> push_;
   // Of the last Pull.
   std::shared_ptr<KeyBatch> batch_;
-  std::vector<uint64_t> keys_;  // distinct
-  std::vector<float> of_keys_;  // rows or sums of them
+  std::vector<float> of_keys_;  // rows of its keys, or sums of them
 };
 
 absl::Status LocalRows::State::FindGroup() {
@@ -155,7 +134,7 @@ absl::Status LocalRows::State::FindGroup() {
 client::Handle LocalRows::State::Start(client::Operation operation, covey::Step round) {
   core_.SetBack().IgnoreError();  // Else the next operation says it.
   operation.table = table_.id;
-  const client::Handle handle(core_.runner());
+  client::Handle handle(core_.runner());
   operation.done = [handle](absl::Time, const client::OperationResult& result, Outbox&) {
     handle.Complete(result);
   };
@@ -189,12 +168,10 @@ absl::Status LocalRows::State::Pull(std::span<const uint64_t> keys, std::span<fl
                      " elements; pass ", width(), " for each of fewer than 2^32 keys"));
   }
   std::shared_ptr<KeyBatch> batch = BatchOf(keys);
-  std::vector<uint64_t> distinct = DistinctKeys(*batch);
-  COVEY_RETURN_IF_ERROR(ReadMissing(distinct));
+  COVEY_RETURN_IF_ERROR(ReadMissing(batch->keys()));
   batch_ = std::move(batch);
-  keys_ = std::move(distinct);
   of_keys_.clear();
-  for (const uint64_t key : keys_) {
+  for (const uint64_t key : batch_->keys()) {
     const std::span<const float> row = rows_.Find(key);
     of_keys_.insert(of_keys_.end(), row.begin(), row.end());
   }
@@ -244,12 +221,13 @@ absl::Status LocalRows::State::Step(std::span<const float> gradients, uint64_t s
   // The round that ended before has to be there before this one ends.
   if ((steps_ + 1) % local_steps_ == 0) COVEY_RETURN_IF_ERROR(AwaitPush());
   if (samples > 0) {
-    of_keys_.resize(keys_.size() * width());
-    if (keys > 0) SumByKey(*batch_, width(), gradients, of_keys_);
-    COVEY_RETURN_IF_ERROR(rows_.Step(keys_, of_keys_, samples));
+    const std::span<const uint64_t> distinct =
+        batch_ == nullptr ? std::span<const uint64_t>() : batch_->keys();
+    of_keys_.resize(distinct.size() * width());
+    if (batch_ != nullptr) batch_->SumAllRows(width(), gradients, of_keys_);
+    COVEY_RETURN_IF_ERROR(rows_.Step(distinct, of_keys_, samples));
   }
   batch_ = nullptr;
-  keys_.clear();
   ++steps_;
   if (steps_ % local_steps_ == 0) EndRound();
   return absl::OkStatus();
@@ -264,7 +242,7 @@ void LocalRows::State::EndRound() {
   push.change = Buffer::Allocate(push.batch->distinct() * width() * sizeof(float));
   const std::span<float> change = push.change.MutableAs<float>();
   size_t at = 0;
-  for (const uint64_t key : DistinctKeys(*push.batch)) {
+  for (const uint64_t key : push.batch->keys()) {
     rows_.ChangeOf(key, change.subspan(at, width()));
     at += width();
   }
@@ -285,7 +263,7 @@ void LocalRows::State::StartPush() {
 absl::Status LocalRows::State::AwaitPush() {
   if (!push_) return absl::OkStatus();
   if (push_failed_) StartPush();
-  const absl::Status status = push_->handle.Wait();
+  absl::Status status = push_->handle.Wait();
   push_failed_ = !status.ok();
   if (status.ok()) push_.reset();
   return status;

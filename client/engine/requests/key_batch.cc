@@ -209,6 +209,13 @@ void KeyBatch::SumRows(size_t shard, size_t width, std::span<const float> rows,
   }
 }
 
+void KeyBatch::SumAllRows(size_t width, std::span<const float> rows, std::span<float> sums) const {
+  for (size_t shard = 0; shard < shards(); ++shard) {
+    SumRows(shard, width, rows,
+            sums.subspan(KeysBefore(shard) * width, KeysOf(shard).size() * width));
+  }
+}
+
 void KeyBatch::PickRows(size_t shard, size_t width, std::span<const float> rows,
                         std::span<float> picked) const {
   COVEY_CHECK(rows.size() == size() * width && picked.size() == KeysOf(shard).size() * width);

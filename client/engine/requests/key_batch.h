@@ -30,6 +30,8 @@ class KeyBatch {
   std::span<const uint64_t> shard_ends() const { return shard_ends_; }
   // Distinct keys of the shards before this one. Precondition: shard <= shards().
   size_t KeysBefore(size_t shard) const { return shard_begins_[shard]; }
+  // The distinct keys of all shards, one shard after the other.
+  std::span<const uint64_t> keys() const { return keys_; }
   // The keys of a shard, ascending. Precondition: shard < shards().
   std::span<const uint64_t> KeysOf(size_t shard) const;
   // The same as they travel, with their name and checksum. Precondition: shard < shards().
@@ -40,8 +42,10 @@ class KeyBatch {
   // are the numbers of keys times the width.
   void SumRows(size_t shard, size_t width, std::span<const float> rows,
                std::span<float> sums) const;
-  // The same where rows of equal keys are equal, as those of a pull are: one row of each key, and
-  // no sum.
+  // The same of all shards: one row for each of keys().
+  void SumAllRows(size_t width, std::span<const float> rows, std::span<float> sums) const;
+  // As SumRows, where rows of equal keys are equal, as those of a pull are: one row of each key,
+  // and no sum.
   void PickRows(size_t shard, size_t width, std::span<const float> rows,
                 std::span<float> picked) const;
   // The way back: each place in the mini-batch gets the row of its key. Places of other shards'

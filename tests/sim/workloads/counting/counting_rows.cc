@@ -78,11 +78,7 @@ std::vector<float> RowsOfPush(const proto::Table& table, const KeyBatch& batch, 
     if (!is_first) rows[place * width + slot] = 1;
   }
   std::vector<float> sums(batch.distinct() * width);
-  for (size_t shard = 0; shard < batch.shards(); ++shard) {
-    batch.SumRows(shard, width, rows,
-                  std::span(sums).subspan(batch.KeysBefore(shard) * width,
-                                          batch.KeysOf(shard).size() * width));
-  }
+  batch.SumAllRows(width, rows, sums);
   return sums;
 }
 
