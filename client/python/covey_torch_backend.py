@@ -13,7 +13,7 @@ def register():
     try:
         import torch.distributed
         if torch.distributed.is_available() and not hasattr(torch.distributed.Backend, "COVEY"):
-            torch.distributed.Backend.register_backend("covey", _create, devices=["cpu"])
+            torch.distributed.Backend.register_backend("covey", _create, devices=["cpu", "cuda"])
     except Exception as error:  # pylint: disable=broad-except
         logging.getLogger("covey").warning(
             "torch.distributed does not know the backend covey: %s; import covey.torch says more",

@@ -154,7 +154,8 @@ TEST_F(VectorFunctionsTest, BytesDoNotFollowTheNumberOfElements) {
                     before.bytes_received);
   }
   EXPECT_GT(bytes[0], 6 * 40u);  // three shards, two requests
-  EXPECT_NEAR(static_cast<double>(bytes[1]), static_cast<double>(bytes[0]), 60);
+  // The large vectors have 12 MiB. A busy machine may send a request again.
+  EXPECT_LT(bytes[1], 10 * bytes[0]);
 }
 
 // The example's minimizer, with one worker, who is this test.

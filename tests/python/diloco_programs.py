@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+import on_device
 import torch
 
 import covey
@@ -22,7 +23,7 @@ def _model():
 
 def _batch(rank, step):
     """Other examples, and another number of them, for each worker."""
-    inputs = torch.randn(8 + 8 * rank, 4, generator=torch.Generator().manual_seed(100 * rank + step))
+    inputs = torch.randn(8 + 8 * rank, 4, generator=on_device.generator(100 * rank + step))
     return inputs, inputs.sum(1, keepdim=True)
 
 
@@ -127,7 +128,7 @@ def loader(dies=False):
         model = _model().to(torch.bfloat16)
         optimizer = covey.torch.LocalSGD(_sgd(model.parameters()), model.named_parameters(),
                                          worker=worker, sync_every=5)
-        inputs = torch.randn(96, 4, generator=torch.Generator().manual_seed(7)).to(torch.bfloat16)
+        inputs = torch.randn(96, 4, generator=on_device.generator(7)).to(torch.bfloat16)
         data = torch.utils.data.TensorDataset(inputs, inputs.sum(1, keepdim=True),
                                               torch.arange(len(inputs)))
         batches = covey.torch.ElasticLoader(data, optimizer, batch_size=8, item_examples=4)

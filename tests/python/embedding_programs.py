@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 
+import on_device
 import torch
 
 import covey
@@ -32,7 +33,7 @@ def _plain_of(embedding, kind=torch.nn.Embedding, **given):
 
 def _keys(seed, *shape):
     """With repeats."""
-    return torch.randint(_KEYS, shape, generator=torch.Generator().manual_seed(seed))
+    return torch.randint(_KEYS, shape, generator=on_device.generator(seed))
 
 
 def _distance(embedding, plain, but=()):
@@ -42,7 +43,8 @@ def _distance(embedding, plain, but=()):
 
 
 def _version(table):
-    return table.pull(torch.zeros(1, dtype=torch.int64), torch.empty(1, _WIDTH)).wait().version
+    keys = torch.zeros(1, dtype=torch.int64, device="cpu")
+    return table.pull(keys, torch.empty(1, _WIDTH, device="cpu")).wait().version
 
 
 def _refusal(call, *arguments, **options):
@@ -138,7 +140,7 @@ def bags():
     found = {}
     keys = _keys(1, 12)
     square = _keys(2, 4, 3)
-    weights = torch.rand(12, generator=torch.Generator().manual_seed(3))
+    weights = torch.rand(12, generator=on_device.generator(3))
     offsets = torch.tensor([0, 0, 5, 5, 9, 12])  # three bags are empty
     with covey.join() as worker, worker.connect() as client:
         for mode in ("sum", "mean", "max"):
@@ -278,7 +280,8 @@ def prefetched():
         before = module.rows(ahead)
         module.prefetch(ahead)
         module._prefetched[0]._handle.wait()
-        other.find_sparse_table("rows").push(ahead, torch.ones(4, _WIDTH)).wait()
+        other.find_sparse_table("rows").push(
+            ahead.cpu(), torch.ones(4, _WIDTH, device="cpu")).wait()
         train(module)
         with torch.no_grad():
             module(now)  # other keys than those that are prefetched
@@ -340,7 +343,7 @@ def mistakes():
         synchronous = embedding(_WIDTH, client.create_sparse_table(_spec("bsp", contract="bsp")))
         optimizer = covey.torch.EmbeddingOptimizer([synchronous], samples_per_step=4)
         said["bsp"] = _refusal(push, synchronous)
-        keys = torch.arange(100)
+        keys = torch.arange(1000)  # more than servers have shards
         refusing = embedding(_WIDTH, client.create_sparse_table(_spec("refusing", rows_max=1)))
         optimizer = covey.torch.EmbeddingOptimizer([refusing], samples_per_step=4)
         said["full"] = _refusal(push, refusing)
@@ -395,7 +398,7 @@ def loader():
                 optimizer.step()
                 trained += len(keys)
                 pushes += 1
-        counts = torch.tensor([trained, pushes])
+        counts = torch.tensor([trained, pushes], device="cpu")
         worker.group.all_reduce(counts).wait()
         optimizer.refresh()
         worker.barrier("trained")

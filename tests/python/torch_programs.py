@@ -10,6 +10,7 @@ import signal
 import sys
 import weakref
 
+import on_device
 import torch
 import torch.distributed as dist
 
@@ -24,8 +25,7 @@ def _model(seed=1):
 
 
 def _examples(count=96):
-    generator = torch.Generator().manual_seed(7)
-    inputs = torch.randn(count, 4, generator=generator)
+    inputs = torch.randn(count, 4, generator=on_device.generator(7))
     return inputs, inputs.sum(1, keepdim=True)
 
 
@@ -261,7 +261,7 @@ def iterated():
         def values():
             made = []
             for number, name in enumerate("abc"):
-                tensor = torch.full((2, 3), float(number))
+                tensor = torch.full((2, 3), float(number), device="cpu")
                 made.append(weakref.ref(tensor))
                 yield client.create_table(covey.TableSpec(
                     name, (2, 3), contract="async", initializer="given")), tensor
@@ -269,7 +269,7 @@ def iterated():
             lives.extend(one() is not None for one in made)
 
         client.initialize(values())
-        read = [client.find_table(name).pull(torch.empty(2, 3)).wait().values for name in "abc"]
+        read = [client.find_table(name).pull(torch.empty(2, 3, device="cpu")).wait().values for name in "abc"]
         return {"lives": lives, "read": [float(one.sum()) for one in read]}
 
 
@@ -380,7 +380,7 @@ def scaler():
         model, alone = _model(), _model()
         optimizer = _optimizer(model, worker, _adamw, samples_per_step=48)
         plain = _adamw(alone.parameters())
-        scale = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        scale = torch.amp.GradScaler(on_device.DEVICE, init_scale=1024.0)
         inputs, targets = _examples()
         halves = [(inputs[part], targets[part]) for part in (slice(0, 48), slice(48, 96))]
         distances = []
@@ -399,6 +399,35 @@ def scaler():
                                  for mine, theirs in zip(model.parameters(), alone.parameters())))
         optimizer.close()
         return {"distances": distances, "scale": scale.get_scale(), "overlaps": optimizer.overlaps}
+
+
+def of_two_bytes():
+    """Distances between parameters of 16 bits and those of a plain optimizer over float32 copies of
+    them, whose steps are too small for 16 bits, and how far both have come."""
+    with covey.join() as worker:
+        model, start = _model().to(torch.bfloat16), _model().to(torch.bfloat16)
+        alone = copy.deepcopy(model)
+        optimizer = _optimizer(model, worker, lambda parameters: torch.optim.SGD(parameters, lr=1e-3))
+        masters = [one.detach().float().requires_grad_() for one in alone.parameters()]
+        plain = torch.optim.SGD(masters, lr=1e-3)
+        inputs, targets = (part.to(torch.bfloat16) for part in _examples())
+        optimizer.samples = len(inputs) // worker.group.size
+        mine = slice(worker.group.rank, None, worker.group.size)
+        for _ in range(60):
+            _train(model, optimizer, (inputs[mine], targets[mine]))
+            alone.zero_grad()
+            torch.nn.functional.mse_loss(alone(inputs), targets).backward()
+            for one, master in zip(alone.parameters(), masters):
+                master.grad = one.grad.float()
+            plain.step()
+            with torch.no_grad():
+                for one, master in zip(alone.parameters(), masters):
+                    one.copy_(master)
+        optimizer.close()
+        ends, began = _weights(model), _weights(start)
+        return {"overlaps": optimizer.overlaps, "types": str(model[0].weight.dtype),
+                "distances": [abs(a - b) for a, b in zip(ends, _weights(alone))],
+                "ways": [abs(a - b) for a, b in zip(ends, began)]}
 
 
 def accumulation():
@@ -648,7 +677,7 @@ PROGRAMS = {
     "loaded_adagrad": lambda: loaded(lambda parameters: torch.optim.Adagrad(parameters, lr=0.1)),
     "loaded_before": lambda: loaded(_adamw, wraps=True), "not_loaded": not_loaded,
     "left_out": left_out, "scaler": scaler, "mistakes": mistakes, "iterated": iterated,
-    "accumulation": accumulation, "loader": loader, "backend": backend,
+    "of_two_bytes": of_two_bytes, "accumulation": accumulation, "loader": loader, "backend": backend,
     "backend_in_int8": backend_in_int8,
     "ddp": lambda: parallel(False), "hook": lambda: parallel(True),
 }

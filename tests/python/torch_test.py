@@ -152,6 +152,13 @@ class TorchTest(worker_programs.WorkerProgramsTest):
             self.assertIn(text, said[about], about)
         self.assertFalse(said["overlaps after clipping"])
 
+    def test_servers_keep_float32_of_parameters_of_two_bytes(self):
+        for result in self.results(1, 2, "of_two_bytes"):
+            self.assertEqual((True, "torch.bfloat16"), (result["overlaps"], result["types"]))
+            # Steps that bfloat16 alone would lose add up.
+            self.assertLess(0.02, max(result["ways"]))
+            self.assertLess(max(result["distances"]), 0.25 * max(result["ways"]))
+
     def test_refuses_old_versions(self):
         for version, code in (("1.12.1+cpu", 1), ("1.13.0a0", 0), ("2.0.0", 0)):
             run = self.run_to_end("import", [

@@ -70,7 +70,7 @@ class WorkerTest(cluster.ProcessTest):
         for result in results:
             self.assertEqual(200, result["finished"])
             self.assertGreater(result["weights"], 0)
-            self.assertGreater(result["steps"], 4)
+            self.assertGreater(result["steps"], 0)
 
     def test_members_meet_at_the_end_of_each_pass(self):
         results = self.results(1, 2, "passes")

@@ -17,7 +17,8 @@ def sync_buffers(model: torch.nn.Module, worker: Worker) -> None:
     buffers = [buffer for buffer in model.buffers() if buffer.dtype == torch.float32]
     if not buffers:
         return
-    means = [buffer.detach().contiguous().clone().div_(worker.group.size) for buffer in buffers]
+    means = [buffer.detach().to("cpu", copy=True).contiguous().div_(worker.group.size)
+             for buffer in buffers]
     worker.group.all_reduce(means).wait()
     with torch.no_grad():
         for buffer, mean in zip(buffers, means):

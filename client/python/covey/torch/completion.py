@@ -18,6 +18,17 @@ class Waitable(Protocol):
         """Raises what the operation ended with."""
 
 
+def new_future(tensors: Any) -> "torch.futures.Future[Any]":
+    """A future of these tensors, in lists; a future knows the GPUs of what it will have."""
+    return torch.futures.Future(devices=sorted(_gpus(tensors), key=str))
+
+
+def _gpus(tensors: Any) -> set[torch.device]:
+    if isinstance(tensors, torch.Tensor):
+        return {tensors.device} if tensors.is_cuda else set()
+    return set().union(*map(_gpus, tensors))
+
+
 class Completer:
     """Completes futures when their operations end: one thread, in the order of the operations."""
 
@@ -26,14 +37,15 @@ class Completer:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def future(self, handle: Waitable, result: Callable[[], Any]) -> "torch.futures.Future[Any]":
-        """A future of what `result` returns once the operation has ended."""
+    def future(self, handle: Waitable, result: Callable[[], Any],
+               tensors: Any) -> "torch.futures.Future[Any]":
+        """A future of what `result` returns once the operation has ended: `tensors`, in lists."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="covey futures",
                                                 daemon=True)
                 self._thread.start()
-        future: torch.futures.Future[Any] = torch.futures.Future()
+        future = new_future(tensors)
         self._pending.put((handle, result, future))
         return future
 

@@ -20,7 +20,7 @@ _UNSUPPORTED = {
     "norm_type": "rows are not renormalized",
     "scale_grad_by_freq": "gradients of equal keys are added up",
     "sparse": "gradients are always those of the batch's rows",
-    "device": "rows arrive on the CPU; move the output with .to()",
+    "device": "rows come to the device of the keys",
     "dtype": "rows arrive as float32; convert the output with .to(), and let servers store them "
              "in 2 bytes with SparseTableSpec(dtype=...)",
     "_weight": "first values are the table's: SparseTableSpec(initializer=...)",
@@ -64,7 +64,7 @@ class _Lookup(torch.nn.Module):
         and embedding_dim. Also that of padding_key, which forward() does not read."""
         distinct, places = torch.unique(self._checked(keys), return_inverse=True)
         with torch.no_grad():
-            return self._rows.pull(distinct).wait()[places]
+            return self._rows.pull(distinct).wait()[places].to(keys.device)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_key is None else f", padding_key={self.padding_key}"
@@ -85,8 +85,10 @@ class _Lookup(torch.nn.Module):
         if found:
             self._prefetched.remove(found[0])
         pull = found[0] if found else self._rows.pull(distinct)
-        rows = self._rows.use(pull, trains=self.training and torch.is_grad_enabled())
-        return rows, places, None if self.padding_key is None else len(distinct)
+        rows = self._rows.use(pull, keys.device,
+                              trains=self.training and torch.is_grad_enabled())
+        return (rows, places.to(keys.device),
+                None if self.padding_key is None else len(distinct))
 
     def _distinct(self, keys: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The keys once each, ascending, and the place of each one among them; padding is last."""
@@ -102,9 +104,7 @@ class _Lookup(torch.nn.Module):
         if not isinstance(keys, torch.Tensor) or keys.dtype not in (torch.int64, torch.int32):
             raise TypeError(f"keys need a tensor of int64 or int32, got "
                             f"{getattr(keys, 'dtype', type(keys).__name__)}; convert with .long()")
-        if keys.device.type != "cpu":
-            raise TypeError(f"keys are on {keys.device}; pass keys.cpu(), and move the output")
-        return keys.long()
+        return keys.to("cpu", torch.int64)
 
 
 class Embedding(_Lookup):
@@ -122,7 +122,8 @@ class Embedding(_Lookup):
     In eval mode and under no_grad() rows are pulled, and no gradient is kept. A module may be used
     several times before a step, and several modules may share a table: gradients of a key add up.
 
-    Keys are int64 or int32 tensors on the CPU, of any shape; every 64-bit integer is a key.
+    Keys are int64 or int32 tensors of any shape; every 64-bit integer is a key. Rows come to the
+    device of the keys. Keys on a GPU are first copied to the CPU, which waits for the GPU.
 
     Attributes:
         embedding_dim, table, padding_key: as given.
@@ -183,7 +184,7 @@ class EmbeddingBag(_Lookup):
             raise ValueError(f"per_sample_weights with mode={self.mode!r}; only 'sum' has them")
         rows, places, padding = self._look_up(keys)
         result: torch.Tensor = functional.embedding_bag(
-            places, rows, offsets if offsets is None else offsets.to(places.dtype),
+            places, rows, offsets if offsets is None else offsets.to(places.device, places.dtype),
             mode=self.mode, per_sample_weights=per_sample_weights,
             include_last_offset=self.include_last_offset, padding_idx=padding)
         return result

@@ -33,4 +33,5 @@ def watched(leaf: torch.Tensor, call: Callable[[torch.Tensor], None]) -> torch.T
 
 def spent(parameter: torch.nn.Parameter) -> torch.Tensor:
     """Stands for a gradient that has left: it shows NaN when read, and raises when written."""
-    return torch.full((), float("nan"), dtype=parameter.dtype).expand(parameter.shape)
+    return torch.full((), float("nan"), dtype=parameter.dtype,
+                      device=parameter.device).expand(parameter.shape)

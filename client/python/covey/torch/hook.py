@@ -4,6 +4,7 @@
 from typing import Any
 
 from covey.torch.completion import Completer
+from covey.torch.reduction import flat, restore
 from covey.worker import Worker
 
 _completer = Completer()
@@ -13,9 +14,15 @@ _completer = Completer()
 def ddp_hook(state: Worker, bucket):  # type: ignore[no-untyped-def]
     """Averages gradients over the Covey group: model.register_comm_hook(worker, ddp_hook).
 
-    The optimizer stays local. The members of DistributedDataParallel's process group and those of
+    The optimizer stays local. Buckets on a GPU go through host memory. The members of DistributedDataParallel's process group and those of
     the Covey group must be the same.
     """
     tensor: Any = bucket.buffer()
     tensor.div_(state.group.size)
-    return _completer.future(state.group.all_reduce(tensor), lambda: tensor)
+    data = flat(tensor)
+
+    def finished() -> Any:
+        restore(data, tensor)
+        return tensor
+
+    return _completer.future(state.group.all_reduce(data), finished, tensor)

@@ -17,6 +17,7 @@ from covey.errors import FailedPrecondition, NotFound
 from covey.step import Step
 from covey.torch.embedding_optimizer import EmbeddingOptimizer
 from covey.torch.gradients import on_accumulated, spent
+from covey.torch.staging import TYPES, Staging, host_copy
 from covey.torch.translation import (check_finite, count_in, slot_names, slots_in, state_of,
                                      translate)
 from covey.worker import Worker
@@ -57,7 +58,7 @@ class _Slot:
         self.rate = float(group["lr"])
         # Where new values arrive. They are copied into the parameter in step(), by an operation
         # that autograd sees: a write behind its back could change gradients without an error.
-        self.values = parameter.detach().to(torch.float32).contiguous().clone()
+        self.values = host_copy(parameter)
         self.zeros: torch.Tensor | None = None
         self.hooks: list[Any] = []
         self.arrivals = 0
@@ -95,9 +96,17 @@ class DistributedOptimizer(torch.optim.Optimizer):
     whose gradients are not finite is left out of the step, and its scaler backs off; the other
     members' gradients count.
 
+    GPUs: parameters may be on the CPU or on a GPU, a model's own on several. Gradients leave a GPU
+    while it computes the next ones, and travel from page-locked host memory, which has room for the
+    model's gradients and values; collectives between GPUs (NCCL) are not used.
+
+    Types: parameters are float32, bfloat16 or float16. The servers keep float32 in any case, and
+    update that; a parameter of 16 bits is rounded from it after each step. With update="program" the
+    plain optimizer updates the parameters as they are.
+
     Not supported, with an error that says so: options beside the rate that change while the servers
-    update (OneCycleLR needs cycle_momentum=False), LBFGS, sparse gradients, parameters that are not
-    float32 on the CPU, deepcopy and pickle.
+    update (OneCycleLR needs cycle_momentum=False), LBFGS, sparse gradients, parameters of other
+    types, deepcopy and pickle.
 
     Embeddings: step() pushes the gradients of the modules in `embeddings`, each member its own,
     before its last gradient of a parameter leaves. So once step() returns, the servers have those
@@ -183,6 +192,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._is_local = is_local
         self._prefix = prefix
         self._slots: list[_Slot] = []
+        self._staging = Staging(lambda index, gradient: self._step.submit(index, gradient))
         self._specs: list[TableSpec] = []
         self._options: dict[str, Any] = {"lag": lag, "max_gradient_norm": max_norm,
                                          "update": "servers" if plain is None else "program"}
@@ -231,9 +241,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if parameter not in names:
             raise ValueError(f"a parameter of shape {tuple(parameter.shape)} is not among "
                              "named_parameters; pass model.named_parameters()")
-        if parameter.dtype != torch.float32 or parameter.device.type != "cpu":
-            raise ValueError(f"parameter {names[parameter]} is {parameter.dtype} on "
-                             f"{parameter.device}; only float32 on the CPU is supported so far")
+        if parameter.dtype not in TYPES:
+            raise ValueError(f"parameter {names[parameter]} is {parameter.dtype}; the servers keep "
+                             "float32, for parameters of " + ", ".join(map(str, TYPES)))
         return _Slot(len(self._slots), names[parameter], parameter, group)
 
     # --- As torch.optim.Optimizer ---
@@ -298,7 +308,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             reads = []
             for slot in self._slots:
                 table = client.find_table(f"{self._prefix}/{slot.name}")
-                arrays = torch.empty((1 + table.slots, *table.shape), dtype=torch.float32)
+                arrays = torch.empty((1 + table.slots, *table.shape), dtype=torch.float32,
+                                     device="cpu")
                 reads.append((slot, table.pull_state(arrays)))
             state["samples"] = 0
             for slot, read in reads:
@@ -362,6 +373,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 with contextlib.suppress(NotFound):
                     client.drop_table(spec.name)
         self.worker.barrier(f"{self._prefix}: tables are dropped")
+        self._staging.settle()
         for slot in self._slots:
             slot.values.copy_(slot.parameter.detach())
         self._open(states)
@@ -393,6 +405,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         InvalidArgument: with update="program", where each member has them.
         """
         self._embeddings.flush()
+        self._staging.settle()
         self._step.refresh()
         self._land()
 
@@ -458,6 +471,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise ValueError("how many examples are behind this gradient? Pass samples_per_step=, "
                              "set optimizer.samples before backward(), or use ElasticLoader")
         self._embeddings.samples = self.samples if counts else 0
+        self._staging.settle()
         self._step.begin(self._embeddings.samples)
         self._begun = True
         if self._plain is not None:
@@ -476,7 +490,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             gradient = slot.zeros
         if gradient.is_sparse:
             raise ValueError(f"the gradient of {slot.name} is sparse; use a dense embedding")
-        self._step.submit(slot.index, gradient.detach().to(torch.float32).contiguous())
+        self._staging.send(slot.index, gradient)
         slot.submitted = True
 
     def _exchange(self) -> None:
@@ -485,6 +499,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         for slot in reversed(self._slots):
             if not slot.submitted:
                 self._submit(slot)
+        self._staging.flush()
         for slot in self._slots:
             self._step.wait(slot.index)
         if self._plain is None:
@@ -528,16 +543,15 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 "mean is taken; max_norm= clips the mean", changed[0])
 
     def _land(self) -> None:
-        with torch.no_grad():
-            for slot in self._slots:
-                slot.parameter.copy_(slot.values)
+        self._staging.land((slot.parameter, slot.values) for slot in self._slots)
 
     def _take_step(self, plain: torch.optim.Optimizer) -> None:
         """The plain optimizer's step with the group's gradients; those of no examples are none."""
         counts = False
         for slot in self._slots:
             has_mean = self._step.mean_samples(slot.index) > 0
-            slot.parameter.grad = slot.values if has_mean else None
+            slot.parameter.grad = (slot.values.to(slot.parameter.device, slot.parameter.dtype)
+                                   if has_mean else None)
             counts |= has_mean
         if counts:
             plain.step()
@@ -594,7 +608,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         states = {}
         is_unknown = False
         for slot in self._slots:
-            values = slot.parameter.detach()
+            values = slot.parameter.detach().to("cpu", torch.float32)
             check_finite(values, f"parameter {slot.name}")
             entry = state_dict["state"].get(saved[slot.parameter])
             if not slot_names(self._kind, slot.group):

@@ -20,12 +20,13 @@ _NO_PAIRS = ("the backend covey has no send and recv, because a Covey group has 
 
 
 class CoveyProcessGroup(dist.ProcessGroup):
-    """The collectives of torch.distributed over a Covey group of CPU tensors.
+    """The collectives of torch.distributed over a Covey group.
 
     Sums, products, minima and maxima of float32, float64, int32 and int64 take the group's own
     reductions. Other types and operations gather all members' tensors and compute in the order of
     ranks: correct, and meant for small tensors. So do gather, scatter and all_to_all, which therefore
-    move more bytes than elsewhere.
+    move more bytes than elsewhere. Tensors on a GPU are copied to host memory and back: for few and
+    small ones, and for GPUs that nothing faster connects.
     Missing: send and recv, and groups of some of the workers.
     """
 
@@ -128,8 +129,9 @@ class CoveyProcessGroup(dist.ProcessGroup):
 
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         # How many elements each member sends to each other one.
-        counts = torch.zeros(self._size, self._size, dtype=torch.int64)
-        self._allgather_base(counts, torch.tensor([part.numel() for part in inputs])).wait()
+        counts = torch.zeros(self._size, self._size, dtype=torch.int64, device="cpu")
+        mine = torch.tensor([part.numel() for part in inputs], device="cpu")
+        self._allgather_base(counts, mine).wait()
         together = outputs[0].new_zeros(int(counts.sum(1).max()))
         sent = torch.cat([part.reshape(-1) for part in inputs])
         together[:sent.numel()] = sent
@@ -209,8 +211,8 @@ class CoveyProcessGroup(dist.ProcessGroup):
         check(tensor)
         if tensor.numel() == 0:
             return self._start(None, lambda: finish([tensor] * self._size), result)
-        everything = tensor.new_empty((self._size, *tensor.shape))
-        everything[self._rank] = tensor.detach()
+        everything = tensor.new_empty((self._size, *tensor.shape), device="cpu")
+        everything[self._rank].copy_(tensor.detach())
         handle = self._worker.group.all_gather(everything.view(-1))
         return self._start(handle, lambda: finish(list(everything)), result)
 
@@ -252,6 +254,9 @@ def create(store: Any, rank: int, size: int, timeout: Any) -> CoveyProcessGroup:
     return CoveyProcessGroup(worker, rank, size)
 
 
+DEVICES = ("cpu", "cuda")
+
+
 def register_backend() -> None:
     """Makes torch.distributed.init_process_group("covey") work; importing covey.torch does it, and
     from PyTorch 2.5 on `import torch`, where Covey is installed."""
@@ -259,8 +264,8 @@ def register_backend() -> None:
         return
     register = dist.Backend.register_backend
     # Before PyTorch 2.0 backends have no devices.
-    devices = {"devices": ["cpu"]} if "devices" in inspect.signature(register).parameters else {}
-    register("covey", create, **devices)
+    has_devices = "devices" in inspect.signature(register).parameters
+    register("covey", create, **({"devices": list(DEVICES)} if has_devices else {}))
 
 
 register_backend()

@@ -25,13 +25,13 @@ def group_operation(operation: str, tensor: torch.Tensor) -> str | None:
 
 
 def flat(tensor: torch.Tensor) -> torch.Tensor:
-    """The elements in a row, in place where the tensor's memory has them so."""
-    return tensor.detach().resolve_conj().resolve_neg().contiguous().view(-1)
+    """The elements in a row, in host memory; in place where the tensor's memory has them so."""
+    return tensor.detach().resolve_conj().resolve_neg().contiguous().view(-1).cpu()
 
 
 def restore(data: torch.Tensor, tensor: torch.Tensor) -> None:
     """Writes what flat(tensor) has become to the tensor."""
-    if data.data_ptr() != tensor.data_ptr():
+    if tensor.device != data.device or data.data_ptr() != tensor.data_ptr():
         tensor.copy_(data.view(tensor.shape))
 
 
@@ -67,9 +67,9 @@ def operation_of(options: Any) -> str:
 
 
 def check(tensor: torch.Tensor) -> None:
-    if tensor.layout != torch.strided or tensor.device.type != "cpu":
-        raise NotImplementedError(f"the backend covey takes dense tensors on the CPU, and this one is "
-                                  f"{tensor.layout} on {tensor.device}")
+    if tensor.layout != torch.strided:
+        raise NotImplementedError(f"the backend covey takes dense tensors, and this one is "
+                                  f"{tensor.layout}; call .to_dense() first")
 
 
 def reduce(parts: list[torch.Tensor], operation: str, out: torch.Tensor) -> None:

@@ -26,9 +26,9 @@ class Pull:
         self.keys = keys
         self.batch = table.batch(keys)
         self._table = table
-        self._changed = torch.zeros(len(keys), dtype=torch.bool)
+        self._changed = torch.zeros(len(keys), dtype=torch.bool, device="cpu")
         # The last row is that of padding.
-        self._rows = torch.zeros(len(keys) + 1, table.width, dtype=torch.float32)
+        self._rows = torch.zeros(len(keys) + 1, table.width, dtype=torch.float32, device="cpu")
         self._handle = table.pull(self.batch, self._rows[:-1]) if len(keys) > 0 else None
 
     def note_push(self, keys: torch.Tensor) -> None:
@@ -41,7 +41,7 @@ class Pull:
             self._handle.wait()
         if self._changed.any():
             again = self.keys[self._changed]
-            fresh = torch.empty(len(again), self._table.width, dtype=torch.float32)
+            fresh = torch.empty(len(again), self._table.width, dtype=torch.float32, device="cpu")
             self._table.pull(again, fresh).wait()
             self._rows[:-1][self._changed] = fresh
         return self._rows
@@ -70,9 +70,10 @@ class Rows:
         self._early.add(pull)
         return pull
 
-    def use(self, pull: Pull, *, trains: bool) -> torch.Tensor:
-        """The rows, for a graph to use; their gradient counts in the next push if `trains`."""
-        rows = pull.wait()
+    def use(self, pull: Pull, device: torch.device, *, trains: bool) -> torch.Tensor:
+        """The rows, for a graph on this device to use; their gradient counts in the next push if
+        `trains`."""
+        rows = pull.wait().to(device)
         self._early.discard(pull)
         if not trains:
             return rows
@@ -90,12 +91,13 @@ class Rows:
         Examples without rows count, too: they are a part of the mean.
         """
         arrived = list(self._arrived)
-        gradients = [leaf.grad.detach()[:-1] for _, leaf in arrived]
+        gradients = [leaf.grad.detach()[:-1].cpu() for _, leaf in arrived]
         self.forget()
         if samples == 0:
             return None
-        keys = torch.cat([pull.keys for pull, _ in arrived] or [torch.empty(0, dtype=torch.int64)])
-        sums = torch.cat(gradients or [torch.empty(0, self.table.width)]) * samples
+        none = torch.empty(0, self.table.width, device="cpu")
+        keys = torch.cat([pull.keys for pull, _ in arrived] or [none[:, 0].long()])
+        sums = torch.cat(gradients or [none]) * samples
         handle = self.table.push(arrived[0][0].batch if len(arrived) == 1 else keys, sums,
                                  samples=samples)
         for early in self._early:

@@ -11,7 +11,7 @@ import torch
 
 from covey.errors import CoveyError
 from covey.handle import Handle
-from covey.torch.completion import Completer
+from covey.torch.completion import Completer, new_future
 
 _completer = Completer()
 
@@ -72,7 +72,7 @@ class Work(torch._C._distributed_c10d.Work):
     def get_future(self) -> Any:
         if self._handle is None:
             self.wait()
-            future: torch.futures.Future[Any] = torch.futures.Future()
+            future = new_future(self._result)
             future.set_result(self._result)
             return future
 
@@ -80,4 +80,4 @@ class Work(torch._C._distributed_c10d.Work):
             self.wait()
             return self._result
 
-        return _completer.future(self._handle, finished)
+        return _completer.future(self._handle, finished, self._result)
