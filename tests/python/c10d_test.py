@@ -30,7 +30,7 @@ class C10dTest(cluster.ProcessTest):
         results = os.path.join(self.folder, "results")
         run = self.start("tests", [interpreter.PYTHON, _PROGRAM, name, results, *tests],
                          torchrun.environment(self.folder))
-        self.assertEqual(0, run.exit_code(280), run)
+        self.assertEqual(0, run.exit_code(840), run)
         rows = [json.loads(line) for line in pathlib.Path(results).read_text().splitlines()]
         passed = [test for test, state, _ in rows if state == "passed"]
         failed = {test: why for test, state, why in rows if state == "failed"}

@@ -18,6 +18,8 @@ _SETTINGS = """
 [mypy]
 [mypy-torch.*,numpy.*]
 follow_imports = skip
+[mypy-torchrec.*]
+ignore_missing_imports = True
 [mypy-covey.torch.*]
 disallow_subclassing_any = False
 disallow_any_unimported = False

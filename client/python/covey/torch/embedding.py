@@ -54,9 +54,13 @@ class _Lookup(torch.nn.Module):
         Such rows have every push of this process through the same client, as rows that forward()
         reads itself: those that are pushed in between are read again. May be missing: pushes by
         others, and those that the table's contract held in a buffer, if they became part of the
-        rows after this call. The newest four that no forward() has taken are kept.
+        rows after this call. The newest four that no forward() has taken are kept. Keys that are
+        kept already are not read again.
         """
-        self._prefetched.append(self._rows.pull_early(self._distinct(keys)[0]))
+        distinct = self._distinct(keys)[0]
+        if any(torch.equal(pull.keys, distinct) for pull in self._prefetched):
+            return
+        self._prefetched.append(self._rows.pull_early(distinct))
         del self._prefetched[:-_PREFETCHED_MAX]
 
     def rows(self, keys: torch.Tensor) -> torch.Tensor:

@@ -192,7 +192,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._is_local = is_local
         self._prefix = prefix
         self._slots: list[_Slot] = []
-        self._staging = Staging(lambda index, gradient: self._step.submit(index, gradient))
+        self._staging = Staging(self._leave)
         self._specs: list[TableSpec] = []
         self._options: dict[str, Any] = {"lag": lag, "max_gradient_norm": max_norm,
                                          "update": "servers" if plain is None else "program"}
@@ -492,6 +492,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise ValueError(f"the gradient of {slot.name} is sparse; use a dense embedding")
         self._staging.send(slot.index, gradient)
         slot.submitted = True
+
+    def _leave(self, index: int, gradient: torch.Tensor) -> None:
+        """A gradient has come to host memory."""
+        self._step.submit(index, gradient)
 
     def _exchange(self) -> None:
         """Sends what has not left yet, and takes the new values."""
