@@ -83,14 +83,14 @@ absl::StatusOr<IdentityRole> ParseIdentityRole(absl::string_view text) {
   for (const IdentityRole role : kIdentityRoles) {
     if (NameOf(role) == text) return role;
   }
-  const std::string shown(text.substr(0, kShownBytesMax));
+  const absl::string_view shown = text.substr(0, kShownBytesMax);
   const IdentityRole nearest =
       *std::min_element(std::begin(kIdentityRoles), std::end(kIdentityRoles),
-                        [&shown](IdentityRole a, IdentityRole b) {
+                        [shown](IdentityRole a, IdentityRole b) {
                           return EditDistance(NameOf(a), shown) < EditDistance(NameOf(b), shown);
                         });
   return absl::InvalidArgumentError(
-      absl::StrCat("no role ", Quoted(text), "; did you mean ", NameOf(nearest),
+      absl::StrCat("no role; did you mean ", NameOf(nearest),
                    "? The roles are scheduler, server, worker, client, viewer and admin"));
 }
 
@@ -143,7 +143,12 @@ absl::StatusOr<Identity> ParseIdentity(absl::string_view uri) {
   if (const auto job = take("job")) identity.job = std::string(*job);
   const auto role = take("role");
   if (!role.has_value()) return malformed;
-  COVEY_ASSIGN_OR_RETURN(identity.role, ParseIdentityRole(*role));
+  const auto known = ParseIdentityRole(*role);
+  if (!known.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("the URI ", Quoted(uri), ": ", Quoted(*role),
+                                                   " is ", known.status().message()));
+  }
+  identity.role = *known;
   if (const auto rank = take("rank")) {
     identity.rank = ParseRank(*rank);
     if (!identity.rank.has_value()) return malformed;

@@ -48,7 +48,7 @@ struct Identity {
 
 // "scheduler", "server", "worker", "client", "viewer", "admin".
 absl::string_view NameOf(IdentityRole role);
-// INVALID_ARGUMENT: no role; names the nearest one.
+// INVALID_ARGUMENT: it ends the sentence "'x' is", and names the nearest role.
 absl::StatusOr<IdentityRole> ParseIdentityRole(absl::string_view text);
 
 // INVALID_ARGUMENT: the rules of TRUST-DOMAIN.

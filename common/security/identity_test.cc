@@ -79,7 +79,8 @@ TEST(IdentityTest, SaysWhichPartIsWrong) {
   EXPECT_THAT(Refusal("spiffe://covey/job/a%20b/role/worker"), HasSubstr("the job 'a%20b'"));
   EXPECT_THAT(Refusal("spiffe://covey/job/*/role/admin"), HasSubstr("the job '*'"));
   EXPECT_THAT(Refusal("spiffe://covey/job//role/worker"), HasSubstr("the job ''"));
-  EXPECT_THAT(Refusal("spiffe://covey/job/a/role/wroker"), HasSubstr("did you mean worker?"));
+  EXPECT_THAT(Refusal("spiffe://covey/job/a/role/wroker"),
+              HasSubstr("'wroker' is no role; did you mean worker?"));
   EXPECT_THAT(Refusal("spiffe://covey/role/worker"), HasSubstr("a worker belongs to one job"));
   EXPECT_THAT(Refusal("spiffe://covey/job/a/role/client/rank/1"),
               HasSubstr("the role client has no ranks"));
