@@ -62,7 +62,7 @@ _ROOMS = {
     "common/net": ["zmq", "grpc", "."],
     "client/engine": ["requests", "sending", "durability", "."],
     "client/cli": ["console", "process", "scheduler", "lookup", "model", "snapshot", "status", "rows",
-                   "replay", "report", "run", "scale", "bench", "chaos", "simulate", "."],
+                   "certificates", "replay", "report", "run", "scale", "bench", "chaos", "simulate", "."],
     "tests/sim": ["network", "process", "config", "faults", "cluster", "checkers", "workloads",
                   "."],
 }
