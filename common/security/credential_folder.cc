@@ -182,6 +182,11 @@ bool IsDirectlyIn(const std::string& path, const std::string& folder) {
          parent.st_dev == other.st_dev && parent.st_ino == other.st_ino;
 }
 
+uint64_t FolderNumber(const std::string& path) {
+  struct stat found;
+  return stat(path.c_str(), &found) == 0 ? found.st_ino : 0;
+}
+
 absl::Status CheckReplaceable(const std::string& path,
                               std::span<const absl::string_view> replaced) {
   return FindReplaceable(Trimmed(path), replaced).status();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,6 +38,9 @@ bool HasFile(const std::string& folder, absl::string_view name);
 // Whether `path`, which need not exist, is an entry of `folder`, however the two are spelled.
 bool IsDirectlyIn(const std::string& path, const std::string& folder);
 
+// Which folder `path` names now: another number once ReplaceFolder has replaced it; 0 = none.
+uint64_t FolderNumber(const std::string& path);
+
 // A file to write.
 struct CredentialFile {
   absl::string_view name;
@@ -44,8 +48,8 @@ struct CredentialFile {
   Readers readers;
 };
 
-// Makes the folder `path` with `files`, for its owner alone, or replaces the folder as a whole:
-// nobody sees a part of the old files beside a part of the new ones. Survives a power cut.
+// Makes the folder `path` with `files`, for its owner alone, or replaces the folder as a whole: it
+// never holds a part of the old files beside a part of the new ones. Survives a power cut.
 // FAILED_PRECONDITION: a folder of that name holds files whose names are not in `replaced`, or it
 // is no folder.
 absl::Status ReplaceFolder(const std::string& path, std::span<const CredentialFile> files,

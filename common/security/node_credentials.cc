@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/security/node_credentials.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -12,6 +13,9 @@
 namespace covey {
 namespace {
 
+// Of one folder that is replaced again and again; a reading takes much less than a replacement.
+constexpr int kReadingsMax = 100;
+
 constexpr absl::string_view kIssueAgain = "issue it again with covey certificates issue";
 
 // Collects the problems of one folder.
@@ -20,9 +24,18 @@ class Inspection {
   Inspection(const std::string& folder, absl::Time now) : folder_(folder), now_(now) {}
 
   NodeFolderReport Run() && {
-    std::optional<Secret> key_text = Read(kNodeKeyFile, Readers::kOwner);
-    const std::optional<Secret> chain_text = Read(kNodeCertificateFile, Readers::kAll);
-    const std::optional<Secret> roots_text = Read(kRootsFile, Readers::kAll);
+    std::optional<Secret> key_text;
+    std::optional<Secret> chain_text;
+    std::optional<Secret> roots_text;
+    for (int reading = 0; reading < kReadingsMax; ++reading) {
+      const uint64_t number = FolderNumber(folder_);
+      report_.problems.clear();
+      key_text = Read(kNodeKeyFile, Readers::kOwner);
+      chain_text = Read(kNodeCertificateFile, Readers::kAll);
+      roots_text = Read(kRootsFile, Readers::kAll);
+      // Else the folder was replaced meanwhile, and these are files of two.
+      if (FolderNumber(folder_) == number) break;
+    }
     if (chain_text.has_value()) report_.chain = Parse(kNodeCertificateFile, *chain_text);
     if (roots_text.has_value()) report_.roots = Parse(kRootsFile, *roots_text);
     if (key_text.has_value()) CheckKey(*key_text);

@@ -41,8 +41,8 @@ struct NodeFolderReport {
 };
 
 // Reads and checks `folder`: the files, their modes and sizes; that the key is that of the
-// certificate; its identity, dates and usage; that a root of ca.crt vouches for it. Blocks on the
-// disk.
+// certificate; its identity, dates and usage; that a root of ca.crt vouches for it. The folder may
+// be replaced meanwhile: the files are those of one. Blocks on the disk.
 NodeFolderReport InspectNodeFolder(const std::string& folder, absl::Time now);
 
 // The same for a process, which needs all to be right. FAILED_PRECONDITION: the first problem, and

@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -165,6 +168,33 @@ TEST_F(NodeCredentialsTest, AreForTheirUse) {
   EXPECT_THAT(Problems(), testing::Contains(HasSubstr("that of an authority")));
   WriteOdd({{NID_subject_alt_name, "URI:spiffe://covey/job/mnist/role/scheduler"}, usage, purpose});
   EXPECT_THAT(Problems(), ElementsAre(HasSubstr("lacks serverAuth, which a scheduler needs")));
+}
+
+TEST_F(NodeCredentialsTest, AreThoseOfOneFolderWhileItIsReplaced) {
+  constexpr absl::string_view names[] = {kNodeKeyFile, kNodeCertificateFile, kRootsFile};
+  const auto issued = {root_.Issue(identity_, kNow, kDay), root_.Issue(identity_, kNow, 2 * kDay)};
+  const std::string roots = root_.certificate().Text();
+  std::atomic<bool> ends = false;
+  std::thread replacer([&] {
+    while (!ends) {
+      for (const auto& one : issued) {
+        const Secret key = *one->key.Text();
+        const std::string certificate = one->certificate.Text();
+        const CredentialFile files[] = {{kNodeKeyFile, key.view(), Readers::kOwner},
+                                        {kNodeCertificateFile, certificate, Readers::kAll},
+                                        {kRootsFile, roots, Readers::kAll}};
+        EXPECT_TRUE(ReplaceFolder(folder_, files, names).ok());
+      }
+    }
+  });
+  const uint64_t first = FolderNumber(folder_);
+  int replaced = 0;
+  for (int i = 0; i < 500 || replaced == 0; ++i) {
+    EXPECT_THAT(Problems(), ElementsAre());
+    replaced += FolderNumber(folder_) == first ? 0 : 1;
+  }
+  ends = true;
+  replacer.join();
 }
 
 TEST_F(NodeCredentialsTest, HaveLimitsAndForms) {
