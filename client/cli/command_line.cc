@@ -19,7 +19,7 @@ namespace {
 std::string Help(std::span<const Command> commands) {
   std::string text = "usage: covey COMMAND [OPTION...]\n\n";
   for (const Command& command : commands) {
-    absl::StrAppendFormat(&text, "  %-10s %s\n", command.name, command.summary);
+    absl::StrAppendFormat(&text, "  %-12s %s\n", command.name, command.summary);
   }
   return text +
          "\ncovey COMMAND --help shows its options; covey --version shows the version.\n"

@@ -3,6 +3,7 @@
 // The `covey` command.
 
 #include "client/cli/bench/bench_command.h"
+#include "client/cli/certificates/certificates_command.h"
 #include "client/cli/chaos/chaos_command.h"
 #include "client/cli/command_line.h"
 #include "client/cli/lookup/lookup_command.h"
@@ -22,6 +23,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"bench", "measures push, pull and round trip on this machine", BenchCommand},
+    {"certificates", "makes, renews and checks the certificates of a job", CertificatesCommand},
     {"chaos", "injects faults into a small cluster of its own and checks the promises",
      ChaosCommand},
     {"drain", "drains a server or worker: it leaves without losing anything", DrainCommand},

@@ -42,6 +42,7 @@ _BANS = [
         r"|\bclock_gettime\b|\bgettimeofday\b|\bstd::time\s*\(",
         "take `now` as an argument",
         allowed={
+            "client/cli/certificates/certificates_command.cc": "dates certificates",
             "client/cli/run/local_cluster.cc": "dates the curves for TensorBoard",
             "client/cli/run/run_command.cc": "dates the report",
             "client/cli/snapshot/snapshot_import.cc": "dates what it imports",

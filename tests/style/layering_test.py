@@ -17,7 +17,7 @@ _TENSOR = _BASE + ["common/tensor"]
 _ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/gpu", "common/contract",
                     "common/grouping", "common/table", "common/collective", "common/simulation",
                     "common/faults", "common/store", "common/snapshot", "common/recording",
-                    "common/format", "common/vectors"]
+                    "common/format", "common/vectors", "common/security"]
 
 # Folder -> the folders it may include besides itself. `tests` may include everything.
 _MAY_INCLUDE = {
@@ -33,6 +33,7 @@ _MAY_INCLUDE = {
     "common/collective": _CLUSTER,
     "common/contract": _CLUSTER,
     "common/grouping": _CLUSTER,
+    "common/security": _CLUSTER,
     "common/table": _CLUSTER + ["common/tensor", "common/optimizer", "common/contract"],
     "common/store": _NET,
     "common/snapshot": _CLUSTER + ["common/store", "common/table", "common/optimizer"],
@@ -61,7 +62,7 @@ _ROOMS = {
     "common/net": ["zmq", "grpc", "."],
     "client/engine": ["requests", "sending", "durability", "."],
     "client/cli": ["console", "process", "scheduler", "lookup", "model", "snapshot", "status", "rows",
-                   "replay", "report", "run", "scale", "bench", "chaos", "simulate", "."],
+                   "certificates", "replay", "report", "run", "scale", "bench", "chaos", "simulate", "."],
     "tests/sim": ["network", "process", "config", "faults", "cluster", "checkers", "workloads",
                   "."],
 }

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/certificates/certificates_options.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/scheduler/scheduler_options.h"
+#include "common/base/status_macros.h"
+
+namespace covey::cli {
+namespace {
+
+using Action = CertificatesOptions::Action;
+using Step = CertificatesOptions::Step;
+
+constexpr uint32_t kRootDays = 365;
+constexpr uint32_t kProcessDays = 7;
+constexpr uint32_t kPersonDays = 30;
+// Nothing but their end takes certificates back, so those of nodes are for a short time.
+constexpr uint32_t kRootDaysMax = 3650;
+constexpr uint32_t kIssuedDaysMax = 90;
+
+constexpr char kHow[] =
+    "write init DIR, issue DIR --role ROLE --job JOB --out NODE-DIR, rotate DIR --step STEP "
+    "[NODE-DIR...] or show DIR";
+
+constexpr std::pair<absl::string_view, Action> kActions[] = {{"init", Action::kInit},
+                                                             {"issue", Action::kIssue},
+                                                             {"rotate", Action::kRotate},
+                                                             {"show", Action::kShow}};
+
+constexpr std::pair<absl::string_view, Step> kSteps[] = {
+    {"add", Step::kAdd}, {"use", Step::kUse}, {"remove", Step::kRemove}};
+
+// Which actions take a flag. All take --output.
+struct FlagUse {
+  absl::string_view flag;
+  absl::string_view actions;
+};
+constexpr FlagUse kFlags[] = {{"trust-domain", "init"}, {"days", "init, issue, rotate"},
+                              {"role", "issue"},        {"job", "issue"},
+                              {"every-job", "issue"},   {"rank", "issue"},
+                              {"out", "issue"},         {"step", "rotate"},
+                              {"force", "rotate"}};
+
+absl::Status Wrong(absl::string_view what) { return absl::InvalidArgumentError(what); }
+
+absl::Status ReadNumber(absl::string_view text, std::optional<uint32_t>* field) {
+  uint32_t number = 0;
+  if (!absl::SimpleAtoi(text, &number)) return Wrong("not a whole number from 0 on");
+  *field = number;
+  return absl::OkStatus();
+}
+
+std::string Print(const std::optional<uint32_t>& number) {
+  return number.has_value() ? absl::StrCat(*number) : "";
+}
+
+}  // namespace
+
+void CertificatesOptions::AddTo(ConfigFile& options) {
+  options.Add("trust-domain", &trust_domain,
+              "init: the name in front of all identities, as in training.example.org");
+  options.Add(
+      "days", [this](absl::string_view text) { return ReadNumber(text, &days); },
+      [this] { return Print(days); },
+      "init, rotate: validity of the new root, 365 unless given; issue: of the certificate, 7 "
+      "unless given, 30 for viewers and admins");
+  options.Add(
+      "role",
+      [this](absl::string_view text) {
+        COVEY_ASSIGN_OR_RETURN(role, ParseIdentityRole(text));
+        return absl::OkStatus();
+      },
+      [this] { return role.has_value() ? std::string(NameOf(*role)) : ""; },
+      "issue: scheduler, server, worker, client, viewer or admin");
+  options.Add("job", &job, "issue: name of the job");
+  options.Add("every-job", &every_job, "issue: instead of --job, for a viewer or admin");
+  options.Add(
+      "rank", [this](absl::string_view text) { return ReadNumber(text, &rank); },
+      [this] { return Print(rank); }, "issue: of a server or worker; any rank unless given");
+  options.Add("out", &out,
+              "issue: folder of the node, which is made, or replaced when the certificate in it is "
+              "of the same role, job and rank");
+  options.Add(
+      "step",
+      [this](absl::string_view text) {
+        for (const auto& [name, value] : kSteps) {
+          if (name != text) continue;
+          step = value;
+          return absl::OkStatus();
+        }
+        return Wrong("no step; write add, use or remove, in this order");
+      },
+      [this] { return step.has_value() ? std::string(kSteps[static_cast<int>(*step)].first) : ""; },
+      "rotate: add (a new root that all are to trust), use (it signs), remove (the old root)");
+  options.Add("force", &force,
+              "rotate --step remove: even while certificates of the old root are in use, which are "
+              "worthless from then on");
+  AddOutput(options, &json);
+  options.TakeRest(
+      &words_,
+      "init DIR | issue DIR | rotate DIR [NODE-DIR...] | show DIR   DIR: folder of the "
+      "authority; of show also that of a node");
+}
+
+absl::Status CertificatesOptions::Check(const ConfigFile& options) {
+  if (words_.empty()) return Wrong(absl::StrCat("what is to be done? ", kHow));
+  const auto found = std::find_if(std::begin(kActions), std::end(kActions),
+                                  [this](const auto& known) { return known.first == words_[0]; });
+  if (found == std::end(kActions)) {
+    return Wrong(absl::StrCat("nothing named '", words_[0], "'; ", kHow));
+  }
+  action = found->second;
+  for (const auto& [flag, actions] : kFlags) {
+    if (absl::StartsWith(options.OriginOf(flag), "flag") &&
+        !absl::StrContains(actions, words_[0])) {
+      return Wrong(absl::StrCat(words_[0], " takes no --", flag, "; only ", actions, " does"));
+    }
+  }
+  if (words_.size() < 2 || (words_.size() > 2 && action != Action::kRotate)) {
+    return Wrong(absl::StrCat(words_[0], " takes one folder, and ", words_.size() - 1,
+                              " are given; ", kHow));
+  }
+  folder = words_[1];
+  node_folders.assign(words_.begin() + 2, words_.end());
+  if (action == Action::kRotate && !step.has_value()) {
+    return Wrong(
+        "which step? pass --step add, then --step use, then --step remove, and between two of them "
+        "give all nodes new folders");
+  }
+  if (force && step != Step::kRemove) return Wrong("only --step remove takes --force");
+  const uint32_t days_max = action == Action::kIssue ? kIssuedDaysMax : kRootDaysMax;
+  if (days.has_value() && (*days == 0 || *days > days_max)) {
+    return Wrong(absl::StrCat("--days is ", *days, "; give 1 to ", days_max));
+  }
+  if (action == Action::kIssue) return CheckIssue();
+  return action == Action::kInit ? CheckTrustDomain(trust_domain) : absl::OkStatus();
+}
+
+absl::Status CertificatesOptions::CheckIssue() const {
+  if (!role.has_value()) {
+    return Wrong(
+        "for whom? pass --role: scheduler, server, worker, client, or viewer or admin for people");
+  }
+  if (job.empty() && !every_job) {
+    const bool is_person = *role == IdentityRole::kViewer || *role == IdentityRole::kAdmin;
+    return Wrong(absl::StrCat("for which job? pass --job JOB", is_person ? ", or --every-job" : "",
+                              "; the name that the processes get as --job"));
+  }
+  if (!job.empty() && every_job) return Wrong("pass --job or --every-job, and not both");
+  COVEY_RETURN_IF_ERROR(CheckIdentity(IdentityIn(trust_domain)));
+  if (out.empty()) {
+    return Wrong("where to? pass --out NODE-DIR, a folder for this node or person alone");
+  }
+  return absl::OkStatus();
+}
+
+Identity CertificatesOptions::IdentityIn(const std::string& trust_domain) const {
+  return {.trust_domain = trust_domain,
+          .job = every_job ? std::nullopt : std::optional(job),
+          .role = *role,
+          .rank = rank};
+}
+
+absl::Duration CertificatesOptions::Lifetime() const {
+  const bool is_person = role == IdentityRole::kViewer || role == IdentityRole::kAdmin;
+  const uint32_t usual =
+      action != Action::kIssue ? kRootDays : (is_person ? kPersonDays : kProcessDays);
+  return absl::Hours(24) * days.value_or(usual);
+}
+
+}  // namespace covey::cli

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/certificates/certificates_view.h"
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/console/text_table.h"
+#include "common/security/identity.h"
+
+namespace covey::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Stage = CertificateAuthority::Stage;
+
+// Names of folders may be any bytes.
+std::string Dump(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json IdentityJson(const Identity& identity) {
+  Json json = {{"uri", UriOf(identity)},
+               {"trust_domain", identity.trust_domain},
+               {"role", NameOf(identity.role)}};
+  if (identity.job.has_value()) json["job"] = *identity.job;
+  if (identity.rank.has_value()) json["rank"] = *identity.rank;
+  return json;
+}
+
+Json RootsJson(const std::vector<Certificate>& roots) {
+  Json json = Json::array();
+  for (const Certificate& root : roots) {
+    json.push_back({{"serial", root.Serial()}, {"not_after", FormatUtc(root.NotAfter())}});
+  }
+  return json;
+}
+
+absl::string_view StageName(Stage stage) {
+  switch (stage) {
+    case Stage::kOneRoot:
+      return "one root";
+    case Stage::kRootIsAdded:
+      return "new root added";
+    case Stage::kRootIsUsed:
+      return "new root used";
+  }
+  return "";
+}
+
+std::string ProblemsText(const std::vector<std::string>& problems) {
+  std::string text;
+  for (const std::string& problem : problems) absl::StrAppend(&text, "wrong: ", problem, "\n");
+  return text;
+}
+
+}  // namespace
+
+std::string ShowLeft(absl::Duration left) {
+  if (left <= absl::ZeroDuration()) return "expired";
+  const int64_t minutes = absl::ToInt64Minutes(left);
+  if (minutes >= 48 * 60) return absl::StrCat(minutes / 1440, " d ", minutes / 60 % 24, " h");
+  if (minutes >= 60) return absl::StrCat(minutes / 60, " h ", minutes % 60, " min");
+  return absl::StrCat(minutes, " min");
+}
+
+std::string IssuedText(const std::string& folder, const Certificate& certificate) {
+  const auto identity = certificate.FindIdentity();
+  return absl::StrCat("issued in ", folder, ": ", identity.ok() ? Describe(*identity) : "somebody",
+                      ", until ", FormatUtc(certificate.NotAfter()), ", serial ",
+                      certificate.Serial(), "\n");
+}
+
+std::string IssuedJson(const std::string& folder, const Certificate& certificate) {
+  Json json = {{"folder", folder}};
+  if (const auto identity = certificate.FindIdentity(); identity.ok()) {
+    json["identity"] = IdentityJson(*identity);
+  }
+  json["serial"] = certificate.Serial();
+  json["not_after"] = FormatUtc(certificate.NotAfter());
+  return Dump(json);
+}
+
+std::vector<std::string> AuthorityProblems(const std::string& folder,
+                                           const CertificateAuthority& authority, absl::Time now) {
+  std::vector<std::string> problems;
+  for (const Certificate& root : authority.roots()) {
+    if (now < root.NotAfter()) continue;
+    problems.push_back(absl::StrCat(
+        "root ", root.Serial(), " expired at ", FormatUtc(root.NotAfter()),
+        &root == &authority.roots()[0]
+            ? absl::StrCat("; make another authority in a new folder: covey certificates init")
+            : absl::StrCat("; run: covey certificates rotate ", folder, " --step remove")));
+  }
+  return problems;
+}
+
+std::string NextStep(const std::string& folder, Stage stage) {
+  switch (stage) {
+    case Stage::kOneRoot:
+      return "";
+    case Stage::kRootIsAdded:
+      return absl::StrCat(
+          "give all nodes new folders, which trust both roots; then run: covey certificates "
+          "rotate ",
+          folder, " --step use");
+    case Stage::kRootIsUsed:
+      return absl::StrCat(
+          "give all nodes new folders, with certificates of the new root; then run: covey "
+          "certificates rotate ",
+          folder, " --step remove");
+  }
+  return "";
+}
+
+std::string AuthorityText(const std::string& folder, const CertificateAuthority& authority,
+                          absl::Time now) {
+  std::string text = absl::StrCat("authority of trust domain ", authority.trust_domain(), ", ",
+                                  StageName(authority.stage()), "\n\n");
+  TextTable roots({"ROOT", "UNTIL", "LEFT", "SIGNS"});
+  for (const Certificate& root : authority.roots()) {
+    roots.Add({root.Serial(), FormatUtc(root.NotAfter()), ShowLeft(root.NotAfter() - now),
+               &root == &authority.roots()[0] ? "yes" : "no"});
+  }
+  absl::StrAppend(&text, roots.Render(), "\n");
+  TextTable issued({"CERTIFICATE OF", "UNTIL", "LEFT", "SERIAL", "ROOT"});
+  for (const IssuedRecord::Entry& entry : authority.issued().entries()) {
+    issued.Add({Describe(entry.identity), FormatUtc(entry.until), ShowLeft(entry.until - now),
+                entry.serial, entry.root.substr(0, 8)});
+  }
+  absl::StrAppend(&text, issued.empty() ? "no certificate is in use\n" : issued.Render());
+  if (const std::string next = NextStep(folder, authority.stage()); !next.empty()) {
+    absl::StrAppend(&text, "\nnext: ", next, "\n");
+  }
+  return text + ProblemsText(AuthorityProblems(folder, authority, now));
+}
+
+std::string AuthorityJson(const std::string& folder, const CertificateAuthority& authority,
+                          absl::Time now) {
+  Json issued = Json::array();
+  for (const IssuedRecord::Entry& entry : authority.issued().entries()) {
+    issued.push_back({{"identity", IdentityJson(entry.identity)},
+                      {"serial", entry.serial},
+                      {"root", entry.root},
+                      {"not_after", FormatUtc(entry.until)}});
+  }
+  return Dump({{"kind", "authority"},
+               {"folder", folder},
+               {"trust_domain", authority.trust_domain()},
+               {"stage", StageName(authority.stage())},
+               {"roots", RootsJson(authority.roots())},
+               {"issued", issued},
+               {"next", NextStep(folder, authority.stage())},
+               {"problems", AuthorityProblems(folder, authority, now)}});
+}
+
+std::string NodeText(const std::string& folder, const NodeFolderReport& report, absl::Time now) {
+  std::string text = absl::StrCat(
+      folder, ": ",
+      report.identity.has_value() ? Describe(*report.identity) : "of nobody that can be named",
+      "\n");
+  if (report.identity.has_value())
+    absl::StrAppend(&text, "  uri     ", UriOf(*report.identity), "\n");
+  if (!report.chain.empty()) {
+    const Certificate& leaf = report.chain[0];
+    absl::StrAppend(&text, "  serial  ", leaf.Serial(), "\n  valid   from ",
+                    FormatUtc(leaf.NotBefore()), " until ", FormatUtc(leaf.NotAfter()),
+                    ", left: ", ShowLeft(leaf.NotAfter() - now), "\n");
+  }
+  for (const Certificate& root : report.roots) {
+    absl::StrAppend(&text, "  trusts  root ", root.Serial(), " until ", FormatUtc(root.NotAfter()),
+                    ", left: ", ShowLeft(root.NotAfter() - now), "\n");
+  }
+  return text + ProblemsText(report.problems);
+}
+
+std::string NodeJson(const std::string& folder, const NodeFolderReport& report, absl::Time now) {
+  Json json = {{"kind", "node"}, {"folder", folder}};
+  if (report.identity.has_value()) json["identity"] = IdentityJson(*report.identity);
+  if (!report.chain.empty()) {
+    const Certificate& leaf = report.chain[0];
+    json["serial"] = leaf.Serial();
+    json["not_before"] = FormatUtc(leaf.NotBefore());
+    json["not_after"] = FormatUtc(leaf.NotAfter());
+    json["seconds_left"] = absl::ToInt64Seconds(leaf.NotAfter() - now);
+  }
+  json["roots"] = RootsJson(report.roots);
+  json["problems"] = report.problems;
+  return Dump(json);
+}
+
+}  // namespace covey::cli
