@@ -307,7 +307,7 @@ absl::StatusOr<std::unique_ptr<LocalRows>> LocalRows::Open(Worker& worker,
     return absl::InvalidArgumentError(absl::StrCat(
         "table '", definition.name, "' is ", definition.sparse ? "sparse" : "dense", " and under ",
         ContractName(definition.contract), "; rounds of rows need a sparse table under local:H. ",
-        "Use client::ParameterClient, or HybridStep for a dense one"));
+        "Push rows under other contracts as a client does, and train dense tables by steps"));
   }
   if (options.rows_max == 0) {
     return absl::InvalidArgumentError(absl::StrCat(

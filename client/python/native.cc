@@ -1086,6 +1086,62 @@ PyObject* SourceNextPass(PyObject*, Given given, Py_ssize_t count) {
       [&] { return PyBool_FromLong(goes_on); });
 }
 
+// --- Local rows ---
+
+PyObject* LocalRowsOpen(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 3);
+  auto* const worker = in.Take<covey_worker>();
+  const char* const definition = in.Text();
+  covey_local_rows_options options = COVEY_LOCAL_ROWS_OPTIONS_INIT;
+  options.rows_max = in.Count();
+  covey_local_rows* rows = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_local_rows_open(worker, definition, &options, &rows, error);
+      },
+      [&] { return NewCapsule(rows); });
+}
+
+PyObject* LocalRowsPull(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 3);
+  auto* const rows = in.Take<covey_local_rows>();
+  const KeySpan keys = in.Keys();
+  const Floats values = in.WritableFloats();
+  return in.Call([&](covey_error* error) {
+    return covey_local_rows_pull(rows, keys.data, keys.count, values.data, values.elements, error);
+  });
+}
+
+PyObject* LocalRowsStep(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 3);
+  auto* const rows = in.Take<covey_local_rows>();
+  const Floats gradient = in.ReadOnlyFloats();
+  const uint64_t samples = in.Count();
+  return in.Call([&](covey_error* error) {
+    return covey_local_rows_step(rows, gradient.data, gradient.elements, samples, error);
+  });
+}
+
+PyObject* LocalRowsFinish(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const rows = in.Take<covey_local_rows>();
+  return in.Call([&](covey_error* error) { return covey_local_rows_finish(rows, error); });
+}
+
+PyObject* LocalRowsWidth(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  const auto* const rows = in.Take<covey_local_rows>();
+  return in.failed() ? nullptr : PyLong_FromUnsignedLongLong(covey_local_rows_width(rows));
+}
+
+PyObject* LocalRowsRound(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const rows = in.Take<covey_local_rows>();
+  uint64_t round = 0;
+  return in.Call([&](covey_error* error) { return covey_local_rows_round(rows, &round, error); },
+                 [&] { return PyLong_FromUnsignedLongLong(round); });
+}
+
 using Function = PyObject* (*)(PyObject*, Given, Py_ssize_t);
 
 PyMethodDef Method(const char* name, Function function) {
@@ -1176,6 +1232,13 @@ PyMethodDef methods[] = {
     Method("source_meet_at_end", &SourceMeetAtEnd),
     Method("source_pass", &SourcePass),
     Method("source_next_pass", &SourceNextPass),
+    Method("local_rows_open", &LocalRowsOpen),
+    Method("local_rows_close", &Close<covey_local_rows>),
+    Method("local_rows_pull", &LocalRowsPull),
+    Method("local_rows_step", &LocalRowsStep),
+    Method("local_rows_finish", &LocalRowsFinish),
+    Method("local_rows_width", &LocalRowsWidth),
+    Method("local_rows_round", &LocalRowsRound),
     {nullptr, nullptr, 0, nullptr},
 };
 
