@@ -879,19 +879,26 @@ COVEY_API covey_code covey_local_rows_open(covey_worker* worker, const char* def
 COVEY_API void covey_local_rows_close(covey_local_rows* rows);
 /* Fills `values`, of the table's width for each key, with the rows as this worker's steps have left
  * them. Keys may repeat. A row that the round does not have yet is read from the servers, which
- * answer when the last round has become an update: each wait may take as long as the worker's
- * setting operation-deadline. After an error the same call can be repeated, here and below. */
+ * answer when the last round has become an update.
+ *
+ * `seconds`, here and below: the longest wait; when it is over, DEADLINE_EXCEEDED, and
+ * covey_local_rows_in_flight is 1. The same call can be repeated then, and goes on; also after any
+ * other error. */
 COVEY_API covey_code covey_local_rows_pull(covey_local_rows* rows, const uint64_t* keys,
                                            uint64_t count, float* values, uint64_t elements,
-                                           covey_error* error);
+                                           double seconds, covey_error* error);
 /* One step of the inner optimizer; after H of them the round ends, and its push starts. `gradient`:
  * a row for each key of the last pull, the SUM over `samples` examples; those of equal keys are
  * added up. With 0 samples the step counts and changes no row. INVALID_ARGUMENT: the sizes differ;
  * or NaN or infinity, and no row has changed. */
 COVEY_API covey_code covey_local_rows_step(covey_local_rows* rows, const float* gradient,
-                                           uint64_t elements, uint64_t samples, covey_error* error);
+                                           uint64_t elements, uint64_t samples, double seconds,
+                                           covey_error* error);
 /* Ends the round early, if it has begun, and waits until the servers have its push. */
-COVEY_API covey_code covey_local_rows_finish(covey_local_rows* rows, covey_error* error);
+COVEY_API covey_code covey_local_rows_finish(covey_local_rows* rows, double seconds,
+                                             covey_error* error);
+/* 1 while a read or a push has begun, and no call has returned how it has ended; else 0. */
+COVEY_API int32_t covey_local_rows_in_flight(covey_local_rows* rows);
 /* Elements of a row. */
 COVEY_API uint64_t covey_local_rows_width(const covey_local_rows* rows);
 /* The round of the next step, from 1. */

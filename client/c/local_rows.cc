@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/c/boundary.h"
 #include "client/c/covey.h"
 #include "client/c/definitions.h"
@@ -47,24 +48,39 @@ void covey_local_rows_close(covey_local_rows* rows) {
 }
 
 covey_code covey_local_rows_pull(covey_local_rows* rows, const uint64_t* keys, uint64_t count,
-                                 float* values, uint64_t elements, covey_error* error) {
+                                 float* values, uint64_t elements, double seconds,
+                                 covey_error* error) {
   return GuardPart(rows, "rows", error, [&]() -> absl::Status {
     if (count > 0) COVEY_RETURN_IF_ERROR(NotNull(keys, "keys"));
     if (elements > 0) COVEY_RETURN_IF_ERROR(NotNull(values, "values"));
-    return rows->rows->Pull({keys, count}, {values, elements});
+    COVEY_ASSIGN_OR_RETURN(const absl::Duration wait, covey::c::WaitOf(seconds));
+    return rows->rows->Pull({keys, count}, {values, elements}, wait);
   });
 }
 
 covey_code covey_local_rows_step(covey_local_rows* rows, const float* gradient, uint64_t elements,
-                                 uint64_t samples, covey_error* error) {
+                                 uint64_t samples, double seconds, covey_error* error) {
   return GuardPart(rows, "rows", error, [&]() -> absl::Status {
     if (elements > 0) COVEY_RETURN_IF_ERROR(NotNull(gradient, "gradient"));
-    return rows->rows->Step({gradient, elements}, samples);
+    COVEY_ASSIGN_OR_RETURN(const absl::Duration wait, covey::c::WaitOf(seconds));
+    return rows->rows->Step({gradient, elements}, samples, wait);
   });
 }
 
-covey_code covey_local_rows_finish(covey_local_rows* rows, covey_error* error) {
-  return GuardPart(rows, "rows", error, [&] { return rows->rows->Finish(); });
+covey_code covey_local_rows_finish(covey_local_rows* rows, double seconds, covey_error* error) {
+  return GuardPart(rows, "rows", error, [&]() -> absl::Status {
+    COVEY_ASSIGN_OR_RETURN(const absl::Duration wait, covey::c::WaitOf(seconds));
+    return rows->rows->Finish(wait);
+  });
+}
+
+int32_t covey_local_rows_in_flight(covey_local_rows* rows) {
+  int32_t in_flight = 0;
+  GuardPart(rows, "rows", nullptr, [&] {
+    in_flight = rows->rows->in_flight() ? 1 : 0;
+    return absl::OkStatus();
+  });
+  return in_flight;
 }
 
 uint64_t covey_local_rows_width(const covey_local_rows* rows) {

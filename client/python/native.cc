@@ -1102,13 +1102,30 @@ PyObject* LocalRowsOpen(PyObject*, Given given, Py_ssize_t count) {
       [&] { return NewCapsule(rows); });
 }
 
+// Repeats `call(slice, &error)`, which goes on with what is in flight, until that has ended, or a
+// handler of a signal has raised.
+template <typename Call>
+PyObject* RepeatInSlices(covey_local_rows* rows, const Call& call) {
+  for (;;) {
+    covey_error error = COVEY_ERROR_INIT;
+    const covey_code code = WithoutLock([&] { return call(kSliceSeconds, &error); });
+    if (code == COVEY_OK) return NoResult({});
+    if (code != COVEY_DEADLINE_EXCEEDED || covey_local_rows_in_flight(rows) == 0) {
+      return Raise(error);
+    }
+    if (PyErr_CheckSignals() != 0) return nullptr;
+  }
+}
+
 PyObject* LocalRowsPull(PyObject*, Given given, Py_ssize_t count) {
   Arguments in(given, count, 3);
   auto* const rows = in.Take<covey_local_rows>();
   const KeySpan keys = in.Keys();
   const Floats values = in.WritableFloats();
-  return in.Call([&](covey_error* error) {
-    return covey_local_rows_pull(rows, keys.data, keys.count, values.data, values.elements, error);
+  if (in.failed()) return nullptr;
+  return RepeatInSlices(rows, [&](double slice, covey_error* error) {
+    return covey_local_rows_pull(rows, keys.data, keys.count, values.data, values.elements, slice,
+                                 error);
   });
 }
 
@@ -1117,15 +1134,19 @@ PyObject* LocalRowsStep(PyObject*, Given given, Py_ssize_t count) {
   auto* const rows = in.Take<covey_local_rows>();
   const Floats gradient = in.ReadOnlyFloats();
   const uint64_t samples = in.Count();
-  return in.Call([&](covey_error* error) {
-    return covey_local_rows_step(rows, gradient.data, gradient.elements, samples, error);
+  if (in.failed()) return nullptr;
+  return RepeatInSlices(rows, [&](double slice, covey_error* error) {
+    return covey_local_rows_step(rows, gradient.data, gradient.elements, samples, slice, error);
   });
 }
 
 PyObject* LocalRowsFinish(PyObject*, Given given, Py_ssize_t count) {
   Arguments in(given, count, 1);
   auto* const rows = in.Take<covey_local_rows>();
-  return in.Call([&](covey_error* error) { return covey_local_rows_finish(rows, error); });
+  if (in.failed()) return nullptr;
+  return RepeatInSlices(rows, [&](double slice, covey_error* error) {
+    return covey_local_rows_finish(rows, slice, error);
+  });
 }
 
 PyObject* LocalRowsWidth(PyObject*, Given given, Py_ssize_t count) {

@@ -230,8 +230,9 @@ def interrupted():
             try:
                 rows.pull(_ALL)
             except KeyboardInterrupt:
+                rows.round  # the worker is free
                 seconds = time.monotonic() - begin
-        client.barrier("interrupted", 2)  # calls of the worker would wait for the pull
+        client.barrier("interrupted", worker.size)
         if worker.rank == 1:
             rows.step(None, samples=0)
         last = rows.pull(_ALL)
@@ -239,7 +240,26 @@ def interrupted():
         return {"seconds": seconds, "last": last.tolist(), "round": rows.round}
 
 
+def left():
+    """As interrupted, and the worker of rank 0 leaves."""
+    with covey.connect() as client, covey.join() as worker:
+        rows = worker.local_rows(_spec(contract="local:1"))
+        worker.barrier("begun")
+        seconds = None
+        if worker.rank == 0:
+            rows.step(None, samples=0)
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            try:
+                rows.pull(_ALL)
+            except KeyboardInterrupt:
+                begin = time.monotonic()
+                worker.close()
+                seconds = time.monotonic() - begin
+        client.barrier("left", 2)
+        return {"seconds": seconds}
+
+
 PROGRAMS = {"like numpy": like_numpy, "memory": memory, "mistakes": mistakes, "several": several,
-            "interrupted": interrupted}
+            "interrupted": interrupted, "left": left}
 
 print(json.dumps({"rank": os.environ.get("COVEY_RANK"), **PROGRAMS[sys.argv[1]]()}))

@@ -63,7 +63,7 @@ class LocalRowsTest(worker_programs.WorkerProgramsTest):
                 ("nan", "the gradient holds nan at column 1 of key 1954"),
                 ("none", "step with 0 elements after a pull of 4 keys"),
                 ("no pull", "after a pull of 0 keys"), ("client", "LocalRows"),
-                ("closed", "FailedPrecondition")):
+                ("closed", "FailedPrecondition: it was closed")):
             self.assertIn(text, said[about], about)
         self.assertTrue(said["after it"])
 
@@ -76,6 +76,10 @@ class LocalRowsTest(worker_programs.WorkerProgramsTest):
         first, second = self.results(2, "interrupted")
         self.assertLess(first["seconds"], 15)
         self.assertEqual((2, first["last"]), (first["round"], second["last"]))
+
+    def test_an_interrupted_wait_does_not_keep_the_program(self):
+        first, _ = self.results(2, "left")
+        self.assertLess(first["seconds"], 15)
 
 
 if __name__ == "__main__":

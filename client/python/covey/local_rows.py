@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import covey._native as _native
 from covey._memory import floats, keys_of
-from covey._waiting import interruptible
 from covey.sparse import count_of, new_rows
 
 if TYPE_CHECKING:
@@ -34,9 +33,8 @@ class LocalRows:
 
     Each row is read from the servers once a round, when it is first asked for. That waits until the
     last round has become an update, so groups go through rounds together: a worker takes a step also
-    when it has no examples. Each wait ends with the `timeout` of join(); after an error the same call
-    can be repeated, and what was pushed counts once. Ctrl-C ends a wait, but the call goes on until
-    then, and other calls of the worker wait for it.
+    when it has no examples. Each wait ends with the `timeout` of join(), or by Ctrl-C; the same call
+    can be repeated then, and what was pushed counts once.
 
     A group has one worker. The state of the inner optimizer stays in this process. To evaluate,
     read what the servers have: worker.connect().find_sparse_table("items"). One call at a time, from
@@ -70,9 +68,7 @@ class LocalRows:
         """
         if out is None:
             out = new_rows(count_of(keys_of(keys)), self.width)
-        # After Ctrl-C the call goes on, and has the arrays.
-        interruptible(lambda: _native.local_rows_pull(
-            self._native, keys_of(keys), floats(out, "out", writable=True)))
+        _native.local_rows_pull(self._native, keys_of(keys), floats(out, "out", writable=True))
         return out
 
     def step(self, gradient: Any, *, samples: int = 1) -> None:
@@ -86,16 +82,15 @@ class LocalRows:
         Raises:
             InvalidArgument: the sizes differ; or NaN or infinity, and no row has changed.
         """
-        interruptible(lambda: _native.local_rows_step(
-            self._native, _NOTHING if gradient is None
-            else floats(gradient, "gradient", writable=False), samples))
+        memory = _NOTHING if gradient is None else floats(gradient, "gradient", writable=False)
+        _native.local_rows_step(self._native, memory, samples)
 
     def finish(self) -> None:
         """Ends the round early, if it has begun, and waits until the servers have its push.
 
         They apply it when the other groups' pushes have come, or these groups have left.
         """
-        interruptible(_native.local_rows_finish, self._native)
+        _native.local_rows_finish(self._native)
 
     @property
     def round(self) -> int:
