@@ -203,7 +203,10 @@ TEST(LocalRows, AWaitThatEndsGoesOnInTheNextCall) {
     EXPECT_FALSE(rows->in_flight());
     Floats values(4);
     ExpectInFlight(rows->Pull(Keys{1, 2}, values, kShort), *rows);
+    const uint64_t sent = rows->GetCounters()->bytes_sent;
+    ExpectInFlight(rows->Pull(Keys{1, 2}, values, kShort), *rows);
     ExpectInFlight(rows->Pull(Keys{2, 3}, values, kShort), *rows);
+    EXPECT_EQ(rows->GetCounters()->bytes_sent, sent) << "nothing is read again";
     // A step in the new round, whose end waits for the rows that are read for it.
     EXPECT_TRUE(rows->Step({}, 0, kShort).ok());
     ExpectInFlight(rows->Step({}, 0, kShort), *rows);
