@@ -40,6 +40,14 @@ struct RoundPush {
   client::Handle handle{client::OperationResult{}};
 };
 
+// Of rows that the round does not have. Its operation keeps it, too: nobody may wait for its end.
+struct RoundRead {
+  std::vector<uint64_t> keys;  // distinct, in the batch's order
+  std::shared_ptr<const KeyBatch> batch;
+  std::vector<float> rows;
+  client::Handle handle{client::OperationResult{}};
+};
+
 // The group, where this worker is alone in it.
 absl::StatusOr<client::GroupIdentity> GroupOf(WorkerActor& actor) {
   const Communicator& group = actor.group();
@@ -69,9 +77,10 @@ class LocalRows::State {
   }
 
   absl::Status FindGroup();
-  absl::Status Pull(std::span<const uint64_t> keys, std::span<float> rows);
-  absl::Status Step(std::span<const float> gradients, uint64_t samples);
-  absl::Status Finish();
+  absl::Status Pull(std::span<const uint64_t> keys, std::span<float> rows, absl::Duration wait);
+  absl::Status Step(std::span<const float> gradients, uint64_t samples, absl::Duration wait);
+  absl::Status Finish(absl::Duration wait);
+  bool in_flight() const { return read_ != nullptr || (push_ && !push_failed_); }
 
   absl::StatusOr<client::Counters> GetCounters() const {
     client::Counters counters;
@@ -91,16 +100,19 @@ class LocalRows::State {
     return batch;
   }
   // The rows of these keys that the round does not have yet.
-  absl::Status ReadMissing(std::span<const uint64_t> keys);
+  absl::Status ReadMissing(std::span<const uint64_t> keys, absl::Duration wait);
+  // Waits for the read in flight, whose rows belong to the round.
+  absl::Status AwaitRead(absl::Duration wait);
   // INVALID_ARGUMENT: the round's push could not carry these rows, too.
   absl::Status CheckPush(const KeyBatch& missing) const;
   // Ends the round of the last step.
   void EndRound();
   void StartPush();
   // Waits for the push in flight; the next call sends it again if it has failed.
-  absl::Status AwaitPush();
-  // Starts the operation as the group's.
-  client::Handle Start(client::Operation operation, covey::Step round);
+  absl::Status AwaitPush(absl::Duration wait);
+  // Starts the operation as the group's; it keeps `memory`.
+  client::Handle Start(client::Operation operation, covey::Step round,
+                       std::shared_ptr<const void> memory = nullptr);
 
   // Constant after construction.
   WorkerCore& core_;
@@ -114,6 +126,7 @@ class LocalRows::State {
   covey::Step last_round_;  // that was pushed
   bool push_failed_ = false;
   std::optional<RoundPush> push_;
+  std::shared_ptr<RoundRead> read_;  // null: none is in flight
   // Of the last Pull.
   std::shared_ptr<KeyBatch> batch_;
   std::vector<float> of_keys_;  // rows of its keys, or sums of them
@@ -131,13 +144,14 @@ absl::Status LocalRows::State::FindGroup() {
   });
 }
 
-client::Handle LocalRows::State::Start(client::Operation operation, covey::Step round) {
+client::Handle LocalRows::State::Start(client::Operation operation, covey::Step round,
+                                       std::shared_ptr<const void> memory) {
   core_.SetBack().IgnoreError();  // Else the next operation says it.
   operation.table = table_.id;
   client::Handle handle(core_.runner());
-  operation.done = [handle](absl::Time, const client::OperationResult& result, Outbox&) {
-    handle.Complete(result);
-  };
+  operation.done = [handle, memory = std::move(memory)](absl::Time,
+                                                        const client::OperationResult& result,
+                                                        Outbox&) { handle.Complete(result); };
   const absl::Status posted = core_.PostBeforeWaiting(
       [this, handle, round, patience = core_.config().cluster.operation_deadline,
        operation = std::move(operation)](WorkerActor& actor, absl::Time now,
@@ -161,14 +175,15 @@ client::Handle LocalRows::State::Start(client::Operation operation, covey::Step 
   return handle;
 }
 
-absl::Status LocalRows::State::Pull(std::span<const uint64_t> keys, std::span<float> rows) {
+absl::Status LocalRows::State::Pull(std::span<const uint64_t> keys, std::span<float> rows,
+                                    absl::Duration wait) {
   if (rows.size() != keys.size() * width() || keys.size() >= std::numeric_limits<uint32_t>::max()) {
     return absl::InvalidArgumentError(
         absl::StrCat("table '", table_.name, "': pull of ", keys.size(), " keys into ", rows.size(),
                      " elements; pass ", width(), " for each of fewer than 2^32 keys"));
   }
   std::shared_ptr<KeyBatch> batch = BatchOf(keys);
-  COVEY_RETURN_IF_ERROR(ReadMissing(batch->keys()));
+  COVEY_RETURN_IF_ERROR(ReadMissing(batch->keys(), wait));
   batch_ = std::move(batch);
   of_keys_.clear();
   for (const uint64_t key : batch_->keys()) {
@@ -179,22 +194,35 @@ absl::Status LocalRows::State::Pull(std::span<const uint64_t> keys, std::span<fl
   return absl::OkStatus();
 }
 
-absl::Status LocalRows::State::ReadMissing(std::span<const uint64_t> keys) {
+absl::Status LocalRows::State::ReadMissing(std::span<const uint64_t> keys, absl::Duration wait) {
+  // Perhaps of a call whose wait has ended.
+  COVEY_RETURN_IF_ERROR(AwaitRead(wait));
   std::vector<uint64_t> missing;
   rows_.FindMissing(keys, missing);
   if (missing.empty()) return absl::OkStatus();
   COVEY_RETURN_IF_ERROR(rows_.CheckRoom(missing.size()));
-  const std::shared_ptr<const KeyBatch> batch = BatchOf(missing);
+  std::shared_ptr<const KeyBatch> batch = BatchOf(missing);
   COVEY_RETURN_IF_ERROR(CheckPush(*batch));
-  COVEY_RETURN_IF_ERROR(AwaitPush());
-  std::vector<float> read(missing.size() * width());
-  COVEY_RETURN_IF_ERROR(
-      Start({.keyed = client::KeyedOperation{.batch = batch, .pulls = true}, .values = read},
-            last_round_)
-          .Wait());
-  rows_.Begin(missing, read);
-  for (size_t shard = 0; shard < batch->shards(); ++shard) {
-    in_round_[shard] += batch->KeysOf(shard).size();
+  COVEY_RETURN_IF_ERROR(AwaitPush(wait));
+  read_ = std::make_shared<RoundRead>();
+  read_->rows.resize(missing.size() * width());
+  read_->keys = std::move(missing);
+  read_->batch = std::move(batch);
+  read_->handle = Start({.keyed = client::KeyedOperation{.batch = read_->batch, .pulls = true},
+                         .values = read_->rows},
+                        last_round_, read_);
+  return AwaitRead(wait);
+}
+
+absl::Status LocalRows::State::AwaitRead(absl::Duration wait) {
+  if (read_ == nullptr) return absl::OkStatus();
+  const absl::Status waited = read_->handle.WaitFor(wait);
+  if (!read_->handle.done()) return waited;
+  const std::shared_ptr<const RoundRead> read = std::exchange(read_, nullptr);
+  COVEY_RETURN_IF_ERROR(read->handle.Wait());
+  rows_.Begin(read->keys, read->rows);
+  for (size_t shard = 0; shard < read->batch->shards(); ++shard) {
+    in_round_[shard] += read->batch->KeysOf(shard).size();
   }
   return absl::OkStatus();
 }
@@ -211,15 +239,19 @@ absl::Status LocalRows::State::CheckPush(const KeyBatch& missing) const {
   return absl::OkStatus();
 }
 
-absl::Status LocalRows::State::Step(std::span<const float> gradients, uint64_t samples) {
+absl::Status LocalRows::State::Step(std::span<const float> gradients, uint64_t samples,
+                                    absl::Duration wait) {
   const size_t keys = batch_ == nullptr ? 0 : batch_->size();
   if (gradients.size() != keys * width()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "table '", table_.name, "': step with ", gradients.size(), " elements after a pull of ",
         keys, " keys; pass ", width(), " for each, and pull the rows of a step first"));
   }
-  // The round that ended before has to be there before this one ends.
-  if ((steps_ + 1) % local_steps_ == 0) COVEY_RETURN_IF_ERROR(AwaitPush());
+  // Before a round ends, the one before it has arrived, and so has what is read for this one.
+  if ((steps_ + 1) % local_steps_ == 0) {
+    COVEY_RETURN_IF_ERROR(AwaitRead(wait));
+    COVEY_RETURN_IF_ERROR(AwaitPush(wait));
+  }
   if (samples > 0) {
     const std::span<const uint64_t> distinct =
         batch_ == nullptr ? std::span<const uint64_t>() : batch_->keys();
@@ -260,21 +292,24 @@ void LocalRows::State::StartPush() {
                         push_->round);
 }
 
-absl::Status LocalRows::State::AwaitPush() {
+absl::Status LocalRows::State::AwaitPush(absl::Duration wait) {
   if (!push_) return absl::OkStatus();
   if (push_failed_) StartPush();
+  absl::Status waited = push_->handle.WaitFor(wait);
+  if (!push_->handle.done()) return waited;
   absl::Status status = push_->handle.Wait();
   push_failed_ = !status.ok();
   if (status.ok()) push_.reset();
   return status;
 }
 
-absl::Status LocalRows::State::Finish() {
-  COVEY_RETURN_IF_ERROR(AwaitPush());
+absl::Status LocalRows::State::Finish(absl::Duration wait) {
+  COVEY_RETURN_IF_ERROR(AwaitPush(wait));
   if (steps_ % local_steps_ == 0) return absl::OkStatus();
+  COVEY_RETURN_IF_ERROR(AwaitRead(wait));
   EndRound();
   steps_ = last_round_.value() * local_steps_;
-  return AwaitPush();
+  return AwaitPush(wait);
 }
 
 absl::StatusOr<std::unique_ptr<LocalRows>> LocalRows::Open(Worker& worker,
@@ -285,7 +320,7 @@ absl::StatusOr<std::unique_ptr<LocalRows>> LocalRows::Open(Worker& worker,
     return absl::InvalidArgumentError(absl::StrCat(
         "table '", definition.name, "' is ", definition.sparse ? "sparse" : "dense", " and under ",
         ContractName(definition.contract), "; rounds of rows need a sparse table under local:H. ",
-        "Use client::ParameterClient, or HybridStep for a dense one"));
+        "Push rows under other contracts as a client does, and train dense tables by steps"));
   }
   if (options.rows_max == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -318,13 +353,16 @@ absl::StatusOr<std::unique_ptr<LocalRows>> LocalRows::Open(Worker& worker,
 LocalRows::LocalRows(std::unique_ptr<State> state) : state_(std::move(state)) {}
 LocalRows::~LocalRows() = default;
 
-absl::Status LocalRows::Pull(std::span<const uint64_t> keys, std::span<float> rows) {
-  return state_->Pull(keys, rows);
+absl::Status LocalRows::Pull(std::span<const uint64_t> keys, std::span<float> rows,
+                             absl::Duration wait) {
+  return state_->Pull(keys, rows, wait);
 }
-absl::Status LocalRows::Step(std::span<const float> gradients, uint64_t samples) {
-  return state_->Step(gradients, samples);
+absl::Status LocalRows::Step(std::span<const float> gradients, uint64_t samples,
+                             absl::Duration wait) {
+  return state_->Step(gradients, samples, wait);
 }
-absl::Status LocalRows::Finish() { return state_->Finish(); }
+absl::Status LocalRows::Finish(absl::Duration wait) { return state_->Finish(wait); }
+bool LocalRows::in_flight() const { return state_->in_flight(); }
 absl::StatusOr<client::Counters> LocalRows::GetCounters() const { return state_->GetCounters(); }
 size_t LocalRows::width() const { return state_->width(); }
 uint64_t LocalRows::round() const { return state_->round(); }

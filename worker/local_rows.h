@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/counters.h"
 #include "worker/worker.h"
 
@@ -42,7 +43,8 @@ namespace covey::worker {
 // Errors: those of ParameterClient; FAILED_PRECONDITION: the group has other members, who would
 // have to push as one (start as many groups as workers), or the worker is in another group now.
 // After an error of Pull or Step the same call can be repeated: a push that has failed is sent
-// again then, under the same identity, and counts once.
+// again then, under the same identity, and counts once. Each operation has a deadline of its own; a
+// `wait` that ends before it is DEADLINE_EXCEEDED with in_flight(), and the same call goes on.
 //
 // Thread-safety: one thread, that of the worker, which outlives this. Memory: RoundRows, and the
 // rows of the push in flight.
@@ -68,14 +70,18 @@ class LocalRows {
   // Fills `rows`, the table's width for each key, with the rows as the worker's steps have left
   // them. Step is about the keys of the last Pull that succeeded. INVALID_ARGUMENT: the round
   // would have more than rows_max rows, or more of a shard than a push carries (ParameterClient).
-  absl::Status Pull(std::span<const uint64_t> keys, std::span<float> rows);
+  absl::Status Pull(std::span<const uint64_t> keys, std::span<float> rows,
+                    absl::Duration wait = absl::InfiniteDuration());
   // One inner step; after H of them the round ends, and its push starts. `gradients`: a row for
   // each key of the last Pull; those of a key that repeats are added up. Without samples it
   // changes no row. INVALID_ARGUMENT: the sizes differ; or NaN or infinity, and no row has changed.
-  absl::Status Step(std::span<const float> gradients, uint64_t samples);
+  absl::Status Step(std::span<const float> gradients, uint64_t samples,
+                    absl::Duration wait = absl::InfiniteDuration());
   // Ends the round early, if it has begun, and waits until the servers have its push. They apply it
   // when the other groups' pushes have come, or these groups have left.
-  absl::Status Finish();
+  absl::Status Finish(absl::Duration wait = absl::InfiniteDuration());
+  // A read or a push whose end no call has seen yet.
+  bool in_flight() const;
 
   // Of the worker's connection, which also carries its steps. UNAVAILABLE: the worker is stopping.
   absl::StatusOr<client::Counters> GetCounters() const;

@@ -3,7 +3,8 @@
 /* Covey for programs in C, and for bindings of other languages: the one header of libcovey.so.
  *
  * It covers the same ground as client/parameter_client.h, worker/worker.h, worker/group.h,
- * worker/hybrid_step.h and worker/data_source.h, which explain each operation in full.
+ * worker/hybrid_step.h, worker/data_source.h and worker/local_rows.h, which explain each operation
+ * in full.
  *
  *   const char* settings[] = {"scheduler=127.0.0.1:7000", NULL};
  *   covey_error error = COVEY_ERROR_INIT;
@@ -31,15 +32,15 @@
  * INVALID_ARGUMENT, and the error names the nearest known one.
  *
  * Memory. Objects are opaque: what a function creates is released by the function of the same kind
- * that ends in _free, _close or _leave; NULL is allowed there. Release handles, tables, steps and
- * sources before the client or worker that they come from. Floats are IEEE binary32 in the
- * machine's order, which is little-endian.
+ * that ends in _free, _close or _leave; NULL is allowed there. Release handles, tables, steps,
+ * sources and local rows before the client or worker that they come from. Floats are IEEE binary32
+ * in the machine's order, which is little-endian.
  *
  * Times are in seconds; COVEY_FOREVER waits until the operation's own deadline.
  *
  * Threads. A client, its tables and all handles: any threads at once. A worker with its groups,
- * steps and sources: any thread, one call at a time; a second call waits until the first one has
- * returned. Threads that the library starts block all signals. No function calls back.
+ * steps, sources and local rows: any thread, one call at a time; a second call waits until the
+ * first one has returned. Threads that the library starts block all signals. No function calls back.
  *
  * fork. An object belongs to the process that has created it. In a child of fork, calls are
  * FAILED_PRECONDITION, and releasing an object does nothing.
@@ -853,6 +854,55 @@ COVEY_API covey_code covey_source_meet_at_end(covey_source* source, covey_step* 
                                               covey_error* error);
 /* With COVEY_PASS_MEET, once it is over: begins the next pass. `goes_on` = 0: that was the last. */
 COVEY_API covey_code covey_source_next_pass(covey_source* source, int32_t* goes_on,
+                                            covey_error* error);
+
+/* --- Local rows: the rows of a sparse table under local:H, with which a worker takes H steps of
+ * its own before its group pushes how far they have moved (worker/local_rows.h) --- */
+
+typedef struct covey_local_rows covey_local_rows;
+
+typedef struct covey_local_rows_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Rows of a round at most, those that are only read included; at least 1. */
+  uint64_t rows_max;
+} covey_local_rows_options;
+#define COVEY_LOCAL_ROWS_OPTIONS_INIT \
+  { sizeof(covey_local_rows_options), 0, 1000000 }
+
+/* Creates the table, or takes an equal one. INVALID_ARGUMENT: it is dense, or its contract is not
+ * local. FAILED_PRECONDITION: the group has other members; start as many groups as workers. */
+COVEY_API covey_code covey_local_rows_open(covey_worker* worker, const char* definition,
+                                           const covey_local_rows_options* options,
+                                           covey_local_rows** rows, covey_error* error);
+/* Waits for the push in flight. */
+COVEY_API void covey_local_rows_close(covey_local_rows* rows);
+/* Fills `values`, of the table's width for each key, with the rows as this worker's steps have left
+ * them. Keys may repeat. A row that the round does not have yet is read from the servers, which
+ * answer when the last round has become an update.
+ *
+ * `seconds`, here and below: the longest wait; when it is over, DEADLINE_EXCEEDED, and
+ * covey_local_rows_in_flight is 1. The same call can be repeated then, and goes on; also after any
+ * other error. */
+COVEY_API covey_code covey_local_rows_pull(covey_local_rows* rows, const uint64_t* keys,
+                                           uint64_t count, float* values, uint64_t elements,
+                                           double seconds, covey_error* error);
+/* One step of the inner optimizer; after H of them the round ends, and its push starts. `gradient`:
+ * a row for each key of the last pull, the SUM over `samples` examples; those of equal keys are
+ * added up. With 0 samples the step counts and changes no row. INVALID_ARGUMENT: the sizes differ;
+ * or NaN or infinity, and no row has changed. */
+COVEY_API covey_code covey_local_rows_step(covey_local_rows* rows, const float* gradient,
+                                           uint64_t elements, uint64_t samples, double seconds,
+                                           covey_error* error);
+/* Ends the round early, if it has begun, and waits until the servers have its push. */
+COVEY_API covey_code covey_local_rows_finish(covey_local_rows* rows, double seconds,
+                                             covey_error* error);
+/* 1 while a read or a push has begun, and no call has returned how it has ended; else 0. */
+COVEY_API int32_t covey_local_rows_in_flight(covey_local_rows* rows);
+/* Elements of a row. */
+COVEY_API uint64_t covey_local_rows_width(const covey_local_rows* rows);
+/* The round of the next step, from 1. */
+COVEY_API covey_code covey_local_rows_round(covey_local_rows* rows, uint64_t* round,
                                             covey_error* error);
 
 #ifdef __cplusplus

@@ -139,6 +139,10 @@ AT(covey_source_options, at_pass_end, 48);
 AT(covey_source_options, reserved2, 52);
 SIZE(covey_source_options, 56);
 
+AT(covey_local_rows_options, reserved, 4);
+AT(covey_local_rows_options, rows_max, 8);
+SIZE(covey_local_rows_options, 16);
+
 /* Codes and formats are numbers in compiled programs. */
 _Static_assert(COVEY_CANCELLED == 1 && COVEY_INVALID_ARGUMENT == 3 &&
                    COVEY_DEADLINE_EXCEEDED == 4 && COVEY_NOT_FOUND == 5 &&

@@ -16,6 +16,7 @@
 #include "common/net/descriptor.h"
 #include "worker/data_source.h"
 #include "worker/hybrid_step.h"
+#include "worker/local_rows.h"
 #include "worker/worker.h"
 
 // The objects behind the opaque types of covey.h.
@@ -65,7 +66,7 @@ struct covey_notifier {
   std::shared_ptr<const covey::Descriptor> descriptor;
 };
 
-// The mutex of a worker makes its calls, and those of its steps and sources, one at a time.
+// The mutex of a worker makes its calls, and those of its parts below, one at a time.
 struct covey_worker {
   covey::c::Creator creator;
   covey::Mutex mutex;
@@ -80,6 +81,11 @@ struct covey_step {
 struct covey_source {
   covey_worker* worker;
   std::unique_ptr<covey::worker::DataSource> source;
+};
+
+struct covey_local_rows {
+  covey_worker* worker;
+  std::unique_ptr<covey::worker::LocalRows> rows;
 };
 
 namespace covey::c {
@@ -116,7 +122,7 @@ covey_code GuardWorker(covey_worker* worker, covey_error* error, const Body& bod
   return GuardObject(worker, "worker", error, body);
 }
 
-// The same for a step or a source, which belongs to a worker.
+// The same for a step, a source or local rows, which belong to a worker.
 template <typename Part, typename Body>
 covey_code GuardPart(Part* part, absl::string_view name, covey_error* error,
                      const Body& body) noexcept {

@@ -75,6 +75,11 @@ struct Kind<covey_source> {
   static constexpr char kName[] = "covey data source";
   static void Release(covey_source* object) { covey_source_close(object); }
 };
+template <>
+struct Kind<covey_local_rows> {
+  static constexpr char kName[] = "covey local rows";
+  static void Release(covey_local_rows* object) { covey_local_rows_close(object); }
+};
 
 // The name of a capsule whose object was released.
 inline constexpr char kClosed[] = "covey closed";

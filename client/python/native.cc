@@ -1086,6 +1086,83 @@ PyObject* SourceNextPass(PyObject*, Given given, Py_ssize_t count) {
       [&] { return PyBool_FromLong(goes_on); });
 }
 
+// --- Local rows ---
+
+PyObject* LocalRowsOpen(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 3);
+  auto* const worker = in.Take<covey_worker>();
+  const char* const definition = in.Text();
+  covey_local_rows_options options = COVEY_LOCAL_ROWS_OPTIONS_INIT;
+  options.rows_max = in.Count();
+  covey_local_rows* rows = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_local_rows_open(worker, definition, &options, &rows, error);
+      },
+      [&] { return NewCapsule(rows); });
+}
+
+// Repeats `call(slice, &error)`, which goes on with what is in flight, until that has ended, or a
+// handler of a signal has raised.
+template <typename Call>
+PyObject* RepeatInSlices(covey_local_rows* rows, const Call& call) {
+  for (;;) {
+    covey_error error = COVEY_ERROR_INIT;
+    const covey_code code = WithoutLock([&] { return call(kSliceSeconds, &error); });
+    if (code == COVEY_OK) return NoResult({});
+    if (code != COVEY_DEADLINE_EXCEEDED || covey_local_rows_in_flight(rows) == 0) {
+      return Raise(error);
+    }
+    if (PyErr_CheckSignals() != 0) return nullptr;
+  }
+}
+
+PyObject* LocalRowsPull(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 3);
+  auto* const rows = in.Take<covey_local_rows>();
+  const KeySpan keys = in.Keys();
+  const Floats values = in.WritableFloats();
+  if (in.failed()) return nullptr;
+  return RepeatInSlices(rows, [&](double slice, covey_error* error) {
+    return covey_local_rows_pull(rows, keys.data, keys.count, values.data, values.elements, slice,
+                                 error);
+  });
+}
+
+PyObject* LocalRowsStep(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 3);
+  auto* const rows = in.Take<covey_local_rows>();
+  const Floats gradient = in.ReadOnlyFloats();
+  const uint64_t samples = in.Count();
+  if (in.failed()) return nullptr;
+  return RepeatInSlices(rows, [&](double slice, covey_error* error) {
+    return covey_local_rows_step(rows, gradient.data, gradient.elements, samples, slice, error);
+  });
+}
+
+PyObject* LocalRowsFinish(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const rows = in.Take<covey_local_rows>();
+  if (in.failed()) return nullptr;
+  return RepeatInSlices(rows, [&](double slice, covey_error* error) {
+    return covey_local_rows_finish(rows, slice, error);
+  });
+}
+
+PyObject* LocalRowsWidth(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  const auto* const rows = in.Take<covey_local_rows>();
+  return in.failed() ? nullptr : PyLong_FromUnsignedLongLong(covey_local_rows_width(rows));
+}
+
+PyObject* LocalRowsRound(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const rows = in.Take<covey_local_rows>();
+  uint64_t round = 0;
+  return in.Call([&](covey_error* error) { return covey_local_rows_round(rows, &round, error); },
+                 [&] { return PyLong_FromUnsignedLongLong(round); });
+}
+
 using Function = PyObject* (*)(PyObject*, Given, Py_ssize_t);
 
 PyMethodDef Method(const char* name, Function function) {
@@ -1176,6 +1253,13 @@ PyMethodDef methods[] = {
     Method("source_meet_at_end", &SourceMeetAtEnd),
     Method("source_pass", &SourcePass),
     Method("source_next_pass", &SourceNextPass),
+    Method("local_rows_open", &LocalRowsOpen),
+    Method("local_rows_close", &Close<covey_local_rows>),
+    Method("local_rows_pull", &LocalRowsPull),
+    Method("local_rows_step", &LocalRowsStep),
+    Method("local_rows_finish", &LocalRowsFinish),
+    Method("local_rows_width", &LocalRowsWidth),
+    Method("local_rows_round", &LocalRowsRound),
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -28,7 +28,7 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kNewMemberAhead,        PlantedBug::kMeanNotGiven,
     PlantedBug::kEvictionDiffers,       PlantedBug::kAdmissionForgets,
     PlantedBug::kListOfOlderLayout,     PlantedBug::kLoseRowOnMove,
-    PlantedBug::kSumDuplicatesTwice,
+    PlantedBug::kSumDuplicatesTwice,    PlantedBug::kRowMeanOfAll,
 };
 
 }  // namespace
@@ -119,6 +119,8 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "lose-row-on-move";
     case PlantedBug::kSumDuplicatesTwice:
       return "sum-duplicates-twice";
+    case PlantedBug::kRowMeanOfAll:
+      return "row-mean-of-all";
   }
   COVEY_CHECK(false);
   return "";

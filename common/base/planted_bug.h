@@ -53,6 +53,7 @@ enum class PlantedBug {
   kMeanNotGiven,                // after a loss, members that lack a step's mean are not given it
   kLoseRowOnMove,               // a row of a shard does not travel with its content
   kSumDuplicatesTwice,          // a key that comes again in a batch counts twice there
+  kRowMeanOfAll,                // under local, rows are divided by the samples of all pushes
 };
 
 // "apply-duplicates"; "none".

@@ -99,9 +99,11 @@ absl::Status UpdateGate::Admit(GroupId group, Step step) const {
   if (!ByStep()) return absl::OkStatus();
   if (group == GroupId()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a ", contract_.kind == Contract::Kind::kBsp ? "bsp" : "local",
-                     " table takes pushes of groups only; push as a member of a group, or create ",
-                     "the table with another contract"));
+        absl::StrCat(contract_.kind == Contract::Kind::kBsp
+                         ? "a bsp table takes pushes of groups only; push as a member of a group"
+                         : "a local table takes pushes of groups only; push as a member of a group "
+                           "(rows of a sparse table by LocalRows)",
+                     ", or create the table with another contract"));
   }
   const auto same_step = steps_.find(step);
   if (late_.contains({group, step}) ||

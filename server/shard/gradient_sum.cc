@@ -66,7 +66,9 @@ void GradientSum::Finish(RowMean mean) {
   }
   const auto sum = std::make_shared<RowSums>();
   SumByKey(gradients, row_width_, *sum);
-  if (mean == RowMean::kOfHolders) StandForAll(samples, row_width_, *sum);
+  if (mean == RowMean::kOfHolders && !Planted(PlantedBug::kRowMeanOfAll)) {
+    StandForAll(samples, row_width_, *sum);
+  }
   parts_ = {{.gradient = {.elements = PartOf(sum, sum->rows), .keys = PartOf(sum, sum->keys)},
              .samples = samples}};
 }

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "client/parameter_client.h"
+#include "common/base/clock.h"
 #include "common/optimizer/row_optimizer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -180,6 +182,71 @@ TEST(LocalRows, RoundsOfEightStepsSendAnEighthOfTheBytes) {
   // Of 5000 rows of two floats in each step.
   EXPECT_GT(bytes[0], 16 * 5000 * 2 * sizeof(float));
   EXPECT_NEAR(bytes[1] / bytes[0], 1.0 / 8, 0.005);
+}
+
+constexpr absl::Duration kShort = absl::Milliseconds(1);
+
+void ExpectInFlight(const absl::Status& status, const LocalRows& rows) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  EXPECT_TRUE(rows.in_flight());
+}
+
+// The other worker takes its steps when this one has seen that it waits for them.
+TEST(LocalRows, AWaitThatEndsGoesOnInTheNextCall) {
+  const Cluster cluster({.groups = 2});
+  std::promise<void> has_waited;
+  const auto waits = [&](Worker& worker) {
+    const auto rows = Open(worker, Spec(2));
+    Step(*rows, {1, 2}, 1);
+    Step(*rows, {1, 2}, 1);
+    EXPECT_TRUE(rows->Finish().ok());
+    EXPECT_FALSE(rows->in_flight());
+    Floats values(4);
+    ExpectInFlight(rows->Pull(Keys{1, 2}, values, kShort), *rows);
+    const uint64_t sent = rows->GetCounters()->bytes_sent;
+    ExpectInFlight(rows->Pull(Keys{1, 2}, values, kShort), *rows);
+    ExpectInFlight(rows->Pull(Keys{2, 3}, values, kShort), *rows);
+    EXPECT_EQ(rows->GetCounters()->bytes_sent, sent) << "nothing is read again";
+    // A step in the new round, whose end waits for the rows that are read for it.
+    EXPECT_TRUE(rows->Step({}, 0, kShort).ok());
+    ExpectInFlight(rows->Step({}, 0, kShort), *rows);
+    ExpectInFlight(rows->Finish(kShort), *rows);
+    EXPECT_EQ(rows->round(), 2u);
+    has_waited.set_value();
+    EXPECT_TRUE(rows->Pull(Keys{2, 3}, values).ok());
+    EXPECT_FALSE(rows->in_flight());
+    EXPECT_THAT(values, ElementsAre(-1, -1, 0, 0));
+    EXPECT_TRUE(rows->Step(Floats(4, 1), 1).ok());
+    EXPECT_TRUE(rows->Finish().ok());
+    EXPECT_EQ(rows->round(), 3u);
+  };
+  const auto follows = [&](Worker& worker) {
+    const auto rows = Open(worker, Spec(2));
+    has_waited.get_future().wait();
+    for (int step = 0; step < 4; ++step) EXPECT_TRUE(rows->Step({}, 0).ok());
+    Floats values(2);
+    EXPECT_TRUE(rows->Pull(Keys{3}, values).ok());
+    EXPECT_THAT(values, ElementsAre(-0.5, -0.5));
+  };
+  RunWorkers(cluster, {waits, follows});
+}
+
+// The other worker takes no step.
+TEST(LocalRows, ClosesWithAReadInFlight) {
+  const Cluster cluster({.groups = 2});
+  std::promise<void> has_closed;
+  const auto waits = [&](Worker& worker) {
+    auto rows = Open(worker, Spec(1));
+    Step(*rows, {1, 2}, 1);
+    EXPECT_TRUE(rows->Finish().ok());
+    Floats values(4);
+    ExpectInFlight(rows->Pull(Keys{1, 2}, values, kShort), *rows);
+    const absl::Time begin = MonotonicNow();
+    rows = nullptr;
+    EXPECT_LT(MonotonicNow() - begin, kPatience / 2);
+    has_closed.set_value();
+  };
+  RunWorkers(cluster, {waits, [&](Worker&) { has_closed.get_future().wait(); }});
 }
 
 TEST(LocalRows, SaysWhatIsWrong) {

@@ -57,6 +57,7 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kAdmissionForgets, kSparse},
       {PlantedBug::kLoseRowOnMove, kSparse},
       {PlantedBug::kSumDuplicatesTwice, kSparse},
+      {PlantedBug::kRowMeanOfAll, kSnapshotSparse},
       {PlantedBug::kCutWithoutCopies, kSnapshotSparse},
       {PlantedBug::kNewMemberAhead, kWork},
       {PlantedBug::kMeanNotGiven, kGroups},

@@ -41,6 +41,7 @@ from covey.errors import (Aborted, AlreadyExists, Cancelled, CoveyError, DataLos
                           ResourceExhausted, Unavailable)
 from covey.handle import Handle, Result
 from covey.local_cluster import init
+from covey.local_rows import LocalRows
 from covey.source import DataSource
 from covey.sparse import (Batch, CacheCounts, FilterCounts, RowCache, RowFilter, RowPiece, RowReader,
                           SparseTable)
@@ -54,12 +55,13 @@ __version__ = _native.library_version()
 __all__ = [
     "Aborted", "AlreadyExists", "Answers", "Batch", "CacheCounts", "Cancelled", "Client",
     "CoveyError", "DataLoss", "DataSource", "DeadlineExceeded", "FailedPrecondition",
-    "FilterCounts", "Function", "Group", "Handle", "Internal", "InvalidArgument", "NotFound",
-    "Optimizer", "OutOfRange", "Query", "ResourceExhausted", "Result", "RowCache", "RowFilter",
-    "RowPiece", "RowReader", "SparseTable", "SparseTableSpec", "Step", "Table", "TableSpec",
-    "TableState", "Unavailable", "Vectors", "Worker", "adagrad", "adam", "adamw", "connect",
-    "constant", "cosine", "ftrl", "init", "join", "keep_freed_memory", "lamb", "lars", "linear",
-    "momentum", "nesterov", "normal", "rowwise_adagrad", "sgd", "step_decay", "uniform", "vectors",
+    "FilterCounts", "Function", "Group", "Handle", "Internal", "InvalidArgument", "LocalRows",
+    "NotFound", "Optimizer", "OutOfRange", "Query", "ResourceExhausted", "Result", "RowCache",
+    "RowFilter", "RowPiece", "RowReader", "SparseTable", "SparseTableSpec", "Step", "Table",
+    "TableSpec", "TableState", "Unavailable", "Vectors", "Worker", "adagrad", "adam", "adamw",
+    "connect", "constant", "cosine", "ftrl", "init", "join", "keep_freed_memory", "lamb", "lars",
+    "linear", "momentum", "nesterov", "normal", "rowwise_adagrad", "sgd", "step_decay", "uniform",
+    "vectors",
 ]
 
 

@@ -187,9 +187,6 @@ class TableSpec:
         """As libcovey reads it."""
         fields = _common_fields(self)
         fields["shape"] = [int(extent) for extent in self.shape] or [1]
-        if self.inner_optimizer is not None:
-            fields["inner_optimizer"] = self.inner_optimizer._fields()
-            fields["inner_learning_rate"] = {"base": self.inner_optimizer.learning_rate}
         return json.dumps({**fields, **self.extra})
 
 
@@ -204,9 +201,14 @@ class SparseTableSpec:
         name: 1 to 256 letters, digits and "_./-".
         width: elements of each row, 1 to 4096.
         optimizer: sgd(), adagrad(), rowwise_adagrad(), adam() or ftrl(), without weight decay. A
-            row's path depends on its own gradients only; Adam counts the row's own updates.
-        contract: how groups relate: "bsp", "ssp:2", "async" or "buffered".
+            row's path depends on its own gradients only; Adam counts the row's own updates. Under
+            "local:H" it is applied to the changes of all groups; sgd(1), the default, takes their
+            mean. Not ftrl() then.
+        contract: how groups relate: "bsp", "ssp:2", "async", "buffered" or, for
+            Worker.local_rows, "local:16".
         schedule: as in TableSpec.
+        inner_optimizer: for "local:H", what each worker applies at every step to rows of its own:
+            sgd(), adagrad(), rowwise_adagrad() or adam().
         initializer: first values: "zeros", a number, uniform(...) or normal(...).
         wire: how gradients travel: "float32", "float16" or "bfloat16".
         dtype: how values are stored and travel to programs, which get them as float32: "float32",
@@ -230,6 +232,7 @@ class SparseTableSpec:
     optimizer: Optimizer = field(default_factory=lambda: sgd(1.0))
     contract: str = "buffered"
     schedule: dict[str, Any] = field(default_factory=constant)
+    inner_optimizer: Optimizer | None = None
     initializer: Any = "zeros"
     wire: str = "float32"
     dtype: str = "float32"
@@ -285,6 +288,9 @@ def _common_fields(spec: TableSpec | SparseTableSpec) -> dict[str, Any]:
         "initializer": initializer,
         "gradient_format": _WIRE[spec.wire],
     }
+    if spec.inner_optimizer is not None:
+        fields["inner_optimizer"] = spec.inner_optimizer._fields()
+        fields["inner_learning_rate"] = {"base": spec.inner_optimizer.learning_rate}
     if spec.replicas:
         fields["durability"] = "MEMORY" if spec.replicas == 1 else "REPLICATED"
         fields["replicas"] = spec.replicas

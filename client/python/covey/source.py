@@ -59,7 +59,7 @@ class DataSource:
         self._native = interruptible(_native.source_open, worker._native, name, examples,
                                      item_examples, passes, seed, _AT_PASS_END[at_pass_end])
         self._worker = worker
-        worker._sources.add(self)
+        worker._parts.add(self)
 
     def close(self) -> None:
         """Reports the trained examples, and returns the rest. The worker's close() does it, too."""

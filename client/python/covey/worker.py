@@ -14,8 +14,10 @@ from covey._lifetime import remember, settings
 from covey._memory import combinable, floats, movable, operation_number, wire_number
 from covey._waiting import interruptible
 from covey.client import Client, connect
+from covey.definitions import SparseTableSpec
 from covey.errors import InvalidArgument
 from covey.handle import Handle
+from covey.local_rows import LocalRows
 
 _log = logging.getLogger("covey")
 
@@ -84,7 +86,8 @@ class Worker:
         self.launch = launch
         self._scheduler = scheduler
         self._job = job
-        self._sources: weakref.WeakSet[Any] = weakref.WeakSet()
+        # What has to be closed before it.
+        self._parts: weakref.WeakSet[Any] = weakref.WeakSet()
         remember(self)
 
     def __enter__(self) -> Worker:
@@ -95,8 +98,8 @@ class Worker:
 
     def close(self) -> None:
         """Leaves the cluster: up to some seconds, until received pushes are durable."""
-        for source in list(self._sources):
-            source.close()
+        for part in list(self._parts):
+            part.close()
         _native.worker_leave(self._native)
 
     @property
@@ -131,6 +134,24 @@ class Worker:
             timeout: deadline of its operations that set none, in seconds.
         """
         return connect(self._scheduler, job=self._job, timeout=timeout)
+
+    def local_rows(self, spec: SparseTableSpec, *, rows_max: int = 1_000_000) -> LocalRows:
+        """Creates the sparse table, or takes an equal one, for steps of this worker's own.
+
+        Args:
+            spec: with contract="local:H" and inner_optimizer.
+            rows_max: rows of a round at most, those that are only read included. Rows of earlier
+                rounds keep the inner optimizer's state as long as there is room for them.
+
+        Raises:
+            InvalidArgument: the contract of the table is another one.
+            FailedPrecondition: the group has other members, who would have to push as one; start as
+                many groups as workers.
+        """
+        native = interruptible(_native.local_rows_open, self._native, spec.to_json(), rows_max)
+        rows = LocalRows(self, native, spec.name)
+        self._parts.add(rows)
+        return rows
 
     def barrier(self, name: str, timeout: float = 60.0) -> None:
         """Returns when all workers have called it with this name as often as this one."""

@@ -71,6 +71,7 @@ absl::Status Options::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--passes", passes, 1, 1000));
   COVEY_RETURN_IF_ERROR(InRange("--batch", batch, 1, 65'536));
   COVEY_RETURN_IF_ERROR(InRange("--learning-rate", learning_rate, 1e-6, 10));
+  COVEY_RETURN_IF_ERROR(InRange("--outer-rate", outer_rate, 0.001, 100));
   COVEY_RETURN_IF_ERROR(InRange("--admit-after", admit_after, 1, kAdmitAfterMax));
   COVEY_RETURN_IF_ERROR(InRange("--l1", l1, 0, 1000));
   COVEY_RETURN_IF_ERROR(InRange("--l2", l2, 0, 10));
@@ -109,6 +110,11 @@ absl::Status Options::Validate() const {
         "--contract is ", ContractName(contract), ", whose pushes are no gradients; leave out ",
         optimizer == Optimizer::kFtrl ? "--optimizer ftrl" : "--filter"));
   }
+  if (outer_rate != 1 && contract.kind != Contract::Kind::kLocal) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--outer-rate is ", outer_rate, ", and --contract is ", ContractName(contract),
+                     ", which has no outer optimizer; choose local:H, or leave it out"));
+  }
   if (objective && optimizer != Optimizer::kFtrl) {
     return absl::InvalidArgumentError(
         "--objective is what FTRL minimizes; add --optimizer ftrl, or leave it out");
@@ -136,6 +142,8 @@ void Options::AddTo(ConfigFile& options) {
   AddChoice(options, "optimizer", &optimizer, kOptimizers,
             "adagrad, or ftrl, which makes weights zero; for --model linear");
   examples::AddContract(options, &contract);
+  options.Add("outer-rate", &outer_rate,
+              "under local, by how much of the mean of the groups' changes rows move");
   options.Add("passes", &passes, "passes over the training samples");
   options.Add("batch", &batch, "samples of a worker's step");
   options.Add("learning-rate", &learning_rate, "of Adagrad; the alpha of FTRL");

@@ -39,6 +39,9 @@ struct Options {
   Optimizer optimizer = Optimizer::kAdagrad;
   // Of both tables. local:H is for groups of one worker, whose own steps use the optimizer.
   Contract contract{.kind = Contract::Kind::kAsync};
+  // Under local:H, by how much of the mean of the groups' changes the servers move a row; 0.001 to
+  // 100. SGD is their optimizer.
+  double outer_rate = 1;
   // Passes over the training samples, 1 to 1000.
   uint64_t passes = 1;
   // Samples of a worker's step, 1 to 65,536.

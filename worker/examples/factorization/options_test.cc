@@ -83,6 +83,9 @@ TEST(OptionsTest, ReadsEveryFlag) {
   EXPECT_EQ(options.unfiltered_passes, 1u);
   EXPECT_TRUE(options.objective);
   EXPECT_EQ(ContractName(options.contract), "buffered:3");
+  Options local;
+  ASSERT_TRUE(Load({"--contract=local:8", "--outer-rate=2"}, local).ok());
+  EXPECT_EQ(local.outer_rate, 2);
 }
 
 TEST(OptionsTest, RefusesWhatDoesNotFit) {
@@ -108,6 +111,8 @@ TEST(OptionsTest, RefusesWhatDoesNotFit) {
               HasSubstr("leave out --optimizer ftrl"));
   EXPECT_THAT(ErrorOf({"--contract=local:8", "--filter=significance"}),
               HasSubstr("leave out --filter"));
+  EXPECT_THAT(ErrorOf({"--outer-rate=2"}), HasSubstr("async, which has no outer optimizer"));
+  EXPECT_THAT(ErrorOf({"--contract=local:8", "--outer-rate=0"}), HasSubstr("--outer-rate is 0"));
   EXPECT_THAT(ErrorOf({"--objective"}), HasSubstr("add --optimizer ftrl"));
 }
 

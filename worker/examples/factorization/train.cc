@@ -51,7 +51,7 @@ proto::DataType DataTypeOf(RowType type) {
 }
 
 // What the tables of weights and of factors have in common. In rounds each worker has the optimizer
-// of its own, and the servers take the mean.
+// of its own, and the servers move by the mean, times a rate.
 proto::TableSpec FeaturesSpec(const Options& options, absl::string_view name, uint64_t width,
                               proto::Optimizer::Kind optimizer) {
   proto::TableSpec spec = examples::RowsSpec(name, static_cast<uint32_t>(width));
@@ -61,6 +61,7 @@ proto::TableSpec FeaturesSpec(const Options& options, absl::string_view name, ui
   (has_rounds ? spec.mutable_inner_optimizer() : spec.mutable_optimizer())->set_kind(optimizer);
   (has_rounds ? spec.mutable_inner_learning_rate() : spec.mutable_learning_rate())
       ->set_base(options.learning_rate);
+  if (has_rounds) spec.mutable_learning_rate()->set_base(options.outer_rate);
   spec.mutable_sparse()->set_admit_after(static_cast<uint32_t>(options.admit_after));
   return spec;
 }
