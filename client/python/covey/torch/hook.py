@@ -14,8 +14,8 @@ _completer = Completer()
 def ddp_hook(state: Worker, bucket):  # type: ignore[no-untyped-def]
     """Averages gradients over the Covey group: model.register_comm_hook(worker, ddp_hook).
 
-    The optimizer stays local. Buckets on a GPU go through host memory. The members of DistributedDataParallel's process group and those of
-    the Covey group must be the same.
+    The optimizer stays local. Buckets on a GPU go through host memory. The members of
+    DistributedDataParallel's process group and those of the Covey group must be the same.
     """
     tensor: Any = bucket.buffer()
     tensor.div_(state.group.size)
