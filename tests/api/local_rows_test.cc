@@ -202,11 +202,15 @@ TEST(LocalRows, AWaitThatEndsGoesOnInTheNextCall) {
     EXPECT_TRUE(rows->Finish().ok());
     EXPECT_FALSE(rows->in_flight());
     Floats values(4);
+    const uint64_t before = rows->GetCounters()->bytes_sent;
     ExpectInFlight(rows->Pull(Keys{1, 2}, values, kShort), *rows);
-    const uint64_t sent = rows->GetCounters()->bytes_sent;
-    ExpectInFlight(rows->Pull(Keys{1, 2}, values, kShort), *rows);
+    const uint64_t of_one = rows->GetCounters()->bytes_sent - before;
+    for (int call = 0; call < 50; ++call) {
+      ExpectInFlight(rows->Pull(Keys{1, 2}, values, kShort), *rows);
+    }
     ExpectInFlight(rows->Pull(Keys{2, 3}, values, kShort), *rows);
-    EXPECT_EQ(rows->GetCounters()->bytes_sent, sent) << "nothing is read again";
+    // The engine may have sent the read again, and the calls have not.
+    EXPECT_LT(rows->GetCounters()->bytes_sent - before, 20 * of_one);
     // A step in the new round, whose end waits for the rows that are read for it.
     EXPECT_TRUE(rows->Step({}, 0, kShort).ok());
     ExpectInFlight(rows->Step({}, 0, kShort), *rows);
