@@ -238,7 +238,7 @@ absl::Status LocalRows::State::ReadMissing(std::span<const uint64_t> keys, absl:
 
 absl::Status LocalRows::State::AwaitRead(absl::Duration wait) {
   if (read_ == nullptr) return absl::OkStatus();
-  const absl::Status waited = read_->handle.WaitFor(wait);
+  absl::Status waited = read_->handle.WaitFor(wait);
   if (!read_->handle.done()) return waited;
   const std::shared_ptr<const RoundRead> read = std::exchange(read_, nullptr);
   COVEY_RETURN_IF_ERROR(read->handle.Wait());
@@ -316,7 +316,7 @@ void LocalRows::State::StartPush() {
 absl::Status LocalRows::State::AwaitPush(absl::Duration wait) {
   if (!push_) return absl::OkStatus();
   if (push_failed_) StartPush();
-  const absl::Status waited = push_->handle.WaitFor(wait);
+  absl::Status waited = push_->handle.WaitFor(wait);
   if (!push_->handle.done()) return waited;
   const absl::Status status = push_->handle.Wait();
   push_failed_ = !status.ok();

@@ -81,6 +81,7 @@ Floats OnServers(const Cluster& cluster, const Keys& keys) {
 // Each in a thread and a group of its own.
 void RunWorkers(const Cluster& cluster, const std::vector<std::function<void(Worker&)>>& programs) {
   std::vector<std::thread> threads;
+  threads.reserve(programs.size());
   for (const auto& program : programs) {
     threads.emplace_back([&cluster, &program] {
       const auto worker = Worker::Join(ConfigOf(cluster));
@@ -180,7 +181,7 @@ TEST(LocalRows, RoundsOfEightStepsSendAnEighthOfTheBytes) {
                }});
   }
   // Of 5000 rows of two floats in each step.
-  EXPECT_GT(bytes[0], 16 * 5000 * 2 * sizeof(float));
+  EXPECT_GT(bytes[0], sizeof(float) * 2 * 5000 * 16);
   EXPECT_NEAR(bytes[1] / bytes[0], 1.0 / 8, 0.005);
 }
 
