@@ -216,7 +216,7 @@ absl::Status LocalRows::State::ReadMissing(std::span<const uint64_t> keys, absl:
 
 absl::Status LocalRows::State::AwaitRead(absl::Duration wait) {
   if (read_ == nullptr) return absl::OkStatus();
-  const absl::Status waited = read_->handle.WaitFor(wait);
+  absl::Status waited = read_->handle.WaitFor(wait);
   if (!read_->handle.done()) return waited;
   const std::shared_ptr<const RoundRead> read = std::exchange(read_, nullptr);
   COVEY_RETURN_IF_ERROR(read->handle.Wait());

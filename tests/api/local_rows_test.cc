@@ -81,6 +81,7 @@ Floats OnServers(const Cluster& cluster, const Keys& keys) {
 // Each in a thread and a group of its own.
 void RunWorkers(const Cluster& cluster, const std::vector<std::function<void(Worker&)>>& programs) {
   std::vector<std::thread> threads;
+  threads.reserve(programs.size());
   for (const auto& program : programs) {
     threads.emplace_back([&cluster, &program] {
       const auto worker = Worker::Join(ConfigOf(cluster));
@@ -180,7 +181,7 @@ TEST(LocalRows, RoundsOfEightStepsSendAnEighthOfTheBytes) {
                }});
   }
   // Of 5000 rows of two floats in each step.
-  EXPECT_GT(bytes[0], 16 * 5000 * 2 * sizeof(float));
+  EXPECT_GT(bytes[0], sizeof(float) * 2 * 5000 * 16);
   EXPECT_NEAR(bytes[1] / bytes[0], 1.0 / 8, 0.005);
 }
 
@@ -202,11 +203,15 @@ TEST(LocalRows, AWaitThatEndsGoesOnInTheNextCall) {
     EXPECT_TRUE(rows->Finish().ok());
     EXPECT_FALSE(rows->in_flight());
     Floats values(4);
+    const uint64_t before = rows->GetCounters()->bytes_sent;
     ExpectInFlight(rows->Pull(Keys{1, 2}, values, kShort), *rows);
-    const uint64_t sent = rows->GetCounters()->bytes_sent;
-    ExpectInFlight(rows->Pull(Keys{1, 2}, values, kShort), *rows);
+    const uint64_t of_one = rows->GetCounters()->bytes_sent - before;
+    for (int call = 0; call < 50; ++call) {
+      ExpectInFlight(rows->Pull(Keys{1, 2}, values, kShort), *rows);
+    }
     ExpectInFlight(rows->Pull(Keys{2, 3}, values, kShort), *rows);
-    EXPECT_EQ(rows->GetCounters()->bytes_sent, sent) << "nothing is read again";
+    // The engine may have sent the read again, and the calls have not.
+    EXPECT_LT(rows->GetCounters()->bytes_sent - before, 20 * of_one);
     // A step in the new round, whose end waits for the rows that are read for it.
     EXPECT_TRUE(rows->Step({}, 0, kShort).ok());
     ExpectInFlight(rows->Step({}, 0, kShort), *rows);

@@ -343,6 +343,10 @@ def mistakes():
         synchronous = embedding(_WIDTH, client.create_sparse_table(_spec("bsp", contract="bsp")))
         optimizer = covey.torch.EmbeddingOptimizer([synchronous], samples_per_step=4)
         said["bsp"] = _refusal(push, synchronous)
+        rounds = embedding(_WIDTH, client.create_sparse_table(_spec(
+            "local", covey.sgd(1), contract="local:2", inner_optimizer=covey.sgd(0.5))))
+        optimizer = covey.torch.EmbeddingOptimizer([rounds], samples_per_step=4)
+        said["local"] = _refusal(push, rounds)
         keys = torch.arange(1000)  # more than servers have shards
         refusing = embedding(_WIDTH, client.create_sparse_table(_spec("refusing", rows_max=1)))
         optimizer = covey.torch.EmbeddingOptimizer([refusing], samples_per_step=4)

@@ -81,7 +81,8 @@ class EmbeddingTest(worker_programs.WorkerProgramsTest):
                             ("weights", "only 'sum'"), ("copy", "cannot be copied"),
                             ("pickle", "cannot be pickled"), ("samples", "samples_per_step="),
                             ("infinite", "InvalidArgument"), ("after it", "accepted"),
-                            ("bsp", "takes pushes of groups only"), ("scaler", "GradScaler"),
+                            ("bsp", "takes pushes of groups only"), ("local", "LocalRows"),
+                            ("scaler", "GradScaler"),
                             ("full", "FailedPrecondition"), ("dropped", "NotFound"),
                             ("deadline", "DeadlineExceeded"), ("after the deadline", "accepted")):
             self.assertIn(text, said[about], about)
