@@ -206,7 +206,7 @@ absl::Status ReplaceFolder(const std::string& path, std::span<const CredentialFi
     COVEY_RETURN_IF_ERROR(Sync(fresh));
     return SwapIn(fresh, name, replaces);
   };
-  const absl::Status status = fill();
+  absl::Status status = fill();
   // The old files, or those that could not get their place.
   if (replaces || !status.ok()) Remove(fresh);
   return status;

@@ -60,7 +60,7 @@ std::string ProblemsText(const std::vector<std::string>& problems) {
 std::string ShowLeft(absl::Duration left) {
   if (left <= absl::ZeroDuration()) return "expired";
   const int64_t minutes = absl::ToInt64Minutes(left);
-  if (minutes >= 48 * 60) return absl::StrCat(minutes / 1440, " d ", minutes / 60 % 24, " h");
+  if (minutes >= 2880) return absl::StrCat(minutes / 1440, " d ", minutes / 60 % 24, " h");
   if (minutes >= 60) return absl::StrCat(minutes / 60, " h ", minutes % 60, " min");
   return absl::StrCat(minutes, " min");
 }

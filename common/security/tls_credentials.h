@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/security/identity.h"
+
+namespace grpc {
+class AuthContext;
+class ChannelCredentials;
+class ServerCredentials;
+namespace experimental {
+class CertificateProviderInterface;
+}  // namespace experimental
+}  // namespace grpc
+
+namespace covey {
+
+// A process's credentials for gRPC over mutual TLS, from the folder of NodeCredentials. When the
+// folder is replaced, connections that are made a second later use the new files; open ones go on.
+// One per process, since a thread watches the folder. Thread-safe. What it has given outlives it.
+class TlsCredentials {
+ public:
+  // FAILED_PRECONDITION: as LoadNodeCredentials.
+  static absl::StatusOr<TlsCredentials> Load(const std::string& folder, absl::Time now);
+
+  // For a scheduler's port: it admits holders of certificates that a root in ca.crt vouches for and
+  // that name one identity of the same trust domain. What each may call is CheckRight's affair.
+  std::shared_ptr<grpc::ServerCredentials> ForServer() const;
+  // For channels: they connect to schedulers of the same trust domain and of `job` (absent = of any
+  // job), at whatever address.
+  std::shared_ptr<grpc::ChannelCredentials> ForSchedulersOf(std::optional<std::string> job) const;
+
+  // When it was loaded. It does not change: a folder is replaced for the same identity only.
+  const Identity& identity() const { return identity_; }
+
+ private:
+  using Provider = std::shared_ptr<grpc::experimental::CertificateProviderInterface>;
+
+  TlsCredentials(Identity identity, Provider provider)
+      : identity_(std::move(identity)), provider_(std::move(provider)) {}
+
+  Identity identity_;
+  Provider provider_;
+};
+
+// Who makes a call, from ServerContext::auth_context. UNAUTHENTICATED: the connection has no
+// certificate, or its certificate does not name one identity. Pure.
+absl::StatusOr<Identity> CallerOf(const grpc::AuthContext& context);
+
+}  // namespace covey
