@@ -11,7 +11,7 @@ import subprocess
 _OPTION = re.compile(r"^  (-\S+)(?: ([A-Z]+)(?= |$))?(?:\s+(\S.*)|)$")
 _CONTINUED = re.compile(r"^\s{20,}(\S.*)$")
 _ORIGIN = re.compile(r"^(.*?)\s*\[(COVEY_[A-Z0-9_]+)(?:=(.*))?\]$")
-_COMMAND = re.compile(r"^  ([a-z]+)\s+(\S.*)$")
+_COMMAND = re.compile(r"^  ([a-z]+(?:-[a-z]+)*)\s+(\S.*)$")
 _CHOICE = re.compile(r"^  ([a-z-]+): (.*)$")
 _WORD = re.compile(r"^[a-z][a-z-]*$")
 

@@ -54,6 +54,11 @@ class HelpTextTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "no commands"):
             help_text.covey_page("usage: covey COMMAND [OPTION...]\n")
 
+    def test_commands_of_two_words(self):
+        first = help_text.covey_page("usage: covey COMMAND [OPTION...]\n\nCovey.\n\n"
+                                     "  take         takes\n  take-back    takes back\n")
+        self.assertEqual([("take", "takes"), ("take-back", "takes back")], first.commands)
+
     def test_a_letter_of_the_text_is_no_command_of_man(self):
         text = man_pages.man_page(self.page, "1.2.3", 0, [self.page])
         self.assertIn("\n\\&.5 or \\(gamore\\(ga of it\\(aqs worth\n", text)
