@@ -55,7 +55,8 @@ class Staging:
         devices = set()
         with torch.no_grad():
             for tensor, host in values:
-                tensor.copy_(host, non_blocking=True)
+                # Other devices than GPUs give no event to wait for.
+                tensor.copy_(host, non_blocking=tensor.is_cuda)
                 if tensor.is_cuda:
                     devices.add(tensor.device)
         self._landing = [torch.cuda.current_stream(device).record_event() for device in devices]
