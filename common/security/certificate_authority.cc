@@ -20,10 +20,6 @@ constexpr absl::string_view kAuthorityFiles[] = {kAuthorityKeyFile, kRootsFile, 
                                                  kIssuedFile};
 constexpr absl::string_view kNodeFiles[] = {kNodeKeyFile, kNodeCertificateFile, kRootsFile};
 
-std::string In(const std::string& folder, absl::string_view name) {
-  return absl::StrCat(folder, "/", name);
-}
-
 std::string TextOf(const std::vector<Certificate>& certificates) {
   std::string text;
   for (const Certificate& certificate : certificates) text += certificate.Text();
@@ -74,7 +70,7 @@ absl::Status CertificateAuthority::WriteIssued() {
   const std::string text = issued_.Text();
   if (text.size() > kCredentialBytesMax) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        In(path_, kIssuedFile), ": ", issued_.entries().size(),
+        PathIn(path_, kIssuedFile), ": ", issued_.entries().size(),
         " certificates are in use, and the file can name no more; issue them into the same folders "
         "again, which replaces them, or with fewer --days"));
   }
@@ -110,21 +106,23 @@ absl::StatusOr<std::unique_ptr<CertificateAuthority>> CertificateAuthority::Open
                                             path));
   }
   COVEY_ASSIGN_OR_RETURN(std::unique_ptr<FolderLock> lock, FolderLock::Take(path));
-  COVEY_ASSIGN_OR_RETURN(std::vector<Certificate> roots, ReadCertificates(In(path, kRootsFile)));
-  if (roots.size() > 2) return Damaged(In(path, kRootsFile), "it holds more than two roots");
-  COVEY_ASSIGN_OR_RETURN(SigningRoot signer, ReadSigner(In(path, kAuthorityKeyFile), roots[0]));
+  COVEY_ASSIGN_OR_RETURN(std::vector<Certificate> roots,
+                         ReadCertificates(PathIn(path, kRootsFile)));
+  if (roots.size() > 2) return Damaged(PathIn(path, kRootsFile), "it holds more than two roots");
+  COVEY_ASSIGN_OR_RETURN(SigningRoot signer, ReadSigner(PathIn(path, kAuthorityKeyFile), roots[0]));
   std::optional<SigningRoot> next;
   if (roots.size() == 2) {
-    auto found = ReadSigner(In(path, kNextKeyFile), roots[1]);
+    auto found = ReadSigner(PathIn(path, kNextKeyFile), roots[1]);
     if (found.ok()) {
       next = *std::move(found);
     } else if (!absl::IsNotFound(found.status())) {
       return found.status();
     }
   }
-  COVEY_ASSIGN_OR_RETURN(const Secret text, ReadCredential(In(path, kIssuedFile), Readers::kAll));
+  COVEY_ASSIGN_OR_RETURN(const Secret text,
+                         ReadCredential(PathIn(path, kIssuedFile), Readers::kAll));
   auto issued = IssuedRecord::Parse(text.view());
-  if (!issued.ok()) return Damaged(In(path, kIssuedFile), issued.status().message());
+  if (!issued.ok()) return Damaged(PathIn(path, kIssuedFile), issued.status().message());
   return absl::WrapUnique(new CertificateAuthority(path, std::move(lock), std::move(signer),
                                                    std::move(roots), std::move(next),
                                                    *std::move(issued)));
@@ -142,13 +140,13 @@ CertificateAuthority::Stage CertificateAuthority::stage() const {
 
 absl::StatusOr<std::optional<Certificate>> CertificateAuthority::FindPresent(
     const std::string& node_folder) {
-  auto text = ReadCredential(In(node_folder, kNodeCertificateFile), Readers::kAll);
+  auto text = ReadCredential(PathIn(node_folder, kNodeCertificateFile), Readers::kAll);
   if (absl::IsNotFound(text.status())) return std::nullopt;
   COVEY_RETURN_IF_ERROR(text.status());
   auto chain = Certificate::ParseAll(text->view());
   if (chain.ok()) return chain->front();
   return absl::FailedPreconditionError(
-      absl::StrCat(In(node_folder, kNodeCertificateFile), ": ", chain.status().message(),
+      absl::StrCat(PathIn(node_folder, kNodeCertificateFile), ": ", chain.status().message(),
                    "; remove the folder, and issue the certificate again"));
 }
 
@@ -213,8 +211,8 @@ absl::StatusOr<Certificate> CertificateAuthority::Renew(const std::string& node_
   }
   const auto identity = present->FindIdentity();
   if (!identity.ok()) {
-    return absl::FailedPreconditionError(absl::StrCat(In(node_folder, kNodeCertificateFile), ": ",
-                                                      identity.status().message(),
+    return absl::FailedPreconditionError(absl::StrCat(PathIn(node_folder, kNodeCertificateFile),
+                                                      ": ", identity.status().message(),
                                                       "; issue another one"));
   }
   return Issue(*identity, now, present->NotAfter() - present->NotBefore() - kCertificateBackdating,

@@ -26,7 +26,8 @@ struct CertificateContent {
   std::vector<Extension> extensions;
 };
 
-// Who signs it; without a certificate, it signs itself.
+// The authority that signs a certificate. Where it has no certificate of its own, the new one is
+// self-signed.
 struct Issuer {
   const PrivateKey& key;
   const Certificate* certificate = nullptr;

@@ -56,10 +56,6 @@ std::string ParentOf(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-std::string In(const std::string& folder, absl::string_view name) {
-  return absl::StrCat(folder, "/", name);
-}
-
 absl::Status Sync(const std::string& folder) {
   const Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened.is_open() || fsync(opened.number()) != 0) return Failure("syncing", folder);
@@ -97,7 +93,7 @@ absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& folder) {
 void Remove(const std::string& folder) {
   const auto names = NamesIn(folder);
   if (!names.ok()) return;
-  for (const std::string& name : *names) unlink(In(folder, name).c_str());
+  for (const std::string& name : *names) unlink(PathIn(folder, name).c_str());
   rmdir(folder.c_str());
 }
 
@@ -138,6 +134,10 @@ absl::Status SwapIn(const std::string& fresh, const std::string& path, bool repl
 
 }  // namespace
 
+std::string PathIn(const std::string& folder, absl::string_view name) {
+  return absl::StrCat(folder, "/", name);
+}
+
 absl::StatusOr<Secret> ReadCredential(const std::string& path, Readers readers) {
   // A named pipe does not hold it up.
   const Descriptor opened(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -172,7 +172,7 @@ absl::StatusOr<Secret> ReadCredential(const std::string& path, Readers readers) 
 
 bool HasFile(const std::string& folder, absl::string_view name) {
   struct stat found;
-  return lstat(In(folder, name).c_str(), &found) == 0;
+  return lstat(PathIn(folder, name).c_str(), &found) == 0;
 }
 
 bool IsDirectlyIn(const std::string& path, const std::string& folder) {
@@ -201,7 +201,7 @@ absl::Status ReplaceFolder(const std::string& path, std::span<const CredentialFi
   if (mkdtemp(fresh.data()) == nullptr) return Failure("making a folder beside", name);
   const auto fill = [&]() -> absl::Status {
     for (const CredentialFile& file : files) {
-      COVEY_RETURN_IF_ERROR(WriteNew(In(fresh, file.name), file));
+      COVEY_RETURN_IF_ERROR(WriteNew(PathIn(fresh, file.name), file));
     }
     COVEY_RETURN_IF_ERROR(Sync(fresh));
     return SwapIn(fresh, name, replaces);
@@ -213,7 +213,7 @@ absl::Status ReplaceFolder(const std::string& path, std::span<const CredentialFi
 }
 
 absl::Status ReplaceFile(const std::string& folder, const CredentialFile& file) {
-  const std::string path = In(Trimmed(folder), file.name);
+  const std::string path = PathIn(Trimmed(folder), file.name);
   const std::string fresh = absl::StrCat(path, ".new");
   unlink(fresh.c_str());
   absl::Status status = WriteNew(fresh, file);

@@ -24,8 +24,11 @@ inline constexpr absl::string_view kAuthorityKeyFile = "ca.key";
 // Certificates and keys are a few KiB; a file beyond this is none.
 inline constexpr size_t kCredentialBytesMax = 1 << 20;
 
-// Who may read a file.
+// Whether only the owner of a file may read it.
 enum class Readers { kOwner, kAll };
+
+// The path of the file `name` in a folder.
+std::string PathIn(const std::string& folder, absl::string_view name);
 
 // File operations on folders with private keys. All block; errors name the path, and what to do.
 

@@ -53,7 +53,7 @@ class Inspection {
   }
 
  private:
-  std::string PathOf(absl::string_view name) const { return absl::StrCat(folder_, "/", name); }
+  std::string PathOf(absl::string_view name) const { return PathIn(folder_, name); }
 
   void Report(absl::string_view name, absl::string_view problem) {
     report_.problems.push_back(absl::StrCat(PathOf(name), ": ", problem));

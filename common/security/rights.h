@@ -9,7 +9,8 @@
 
 namespace covey {
 
-// Who may call what on a scheduler: one table, and what is not in it is refused. Pure.
+// The access control list of a scheduler: one table of the methods that each role may call. A call
+// that the table does not allow is refused. Pure.
 
 enum class Right {
   kNo,

@@ -94,11 +94,10 @@ void Watch(tls::TlsCredentialsOptions& options, Peers allowed) {
 
 absl::StatusOr<TlsCredentials> TlsCredentials::Load(const std::string& folder, absl::Time now) {
   COVEY_ASSIGN_OR_RETURN(NodeCredentials node, LoadNodeCredentials(folder, now));
-  const auto path = [&folder](absl::string_view name) { return absl::StrCat(folder, "/", name); };
-  return TlsCredentials(
-      std::move(node.identity),
-      std::make_shared<tls::FileWatcherCertificateProvider>(
-          path(kNodeKeyFile), path(kNodeCertificateFile), path(kRootsFile), kRefreshSeconds));
+  return TlsCredentials(std::move(node.identity),
+                        std::make_shared<tls::FileWatcherCertificateProvider>(
+                            PathIn(folder, kNodeKeyFile), PathIn(folder, kNodeCertificateFile),
+                            PathIn(folder, kRootsFile), kRefreshSeconds));
 }
 
 std::shared_ptr<grpc::ServerCredentials> TlsCredentials::ForServer() const {

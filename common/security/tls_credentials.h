@@ -49,8 +49,8 @@ class TlsCredentials {
   Provider provider_;
 };
 
-// Who makes a call, from ServerContext::auth_context. UNAUTHENTICATED: the connection has no
-// certificate, or its certificate does not name one identity. Pure.
+// The identity of a call's client, from ServerContext::auth_context. UNAUTHENTICATED: the
+// connection has no certificate, or its certificate does not name one identity. Pure.
 absl::StatusOr<Identity> CallerOf(const grpc::AuthContext& context);
 
 }  // namespace covey

@@ -56,6 +56,11 @@ absl::Status ReadNumber(absl::string_view text, std::optional<uint32_t>* field) 
   return absl::OkStatus();
 }
 
+// Viewers and admins; other roles are those of processes.
+bool IsPerson(std::optional<IdentityRole> role) {
+  return role == IdentityRole::kViewer || role == IdentityRole::kAdmin;
+}
+
 std::string Print(const std::optional<uint32_t>& number) {
   return number.has_value() ? absl::StrCat(*number) : "";
 }
@@ -148,8 +153,8 @@ absl::Status CertificatesOptions::CheckIssue() const {
         "for whom? pass --role: scheduler, server, worker, client, or viewer or admin for people");
   }
   if (job.empty() && !every_job) {
-    const bool is_person = *role == IdentityRole::kViewer || *role == IdentityRole::kAdmin;
-    return Wrong(absl::StrCat("for which job? pass --job JOB", is_person ? ", or --every-job" : "",
+    return Wrong(absl::StrCat("for which job? pass --job JOB",
+                              IsPerson(role) ? ", or --every-job" : "",
                               "; the name that the processes get as --job"));
   }
   if (!job.empty() && every_job) return Wrong("pass --job or --every-job, and not both");
@@ -168,9 +173,8 @@ Identity CertificatesOptions::IdentityIn(const std::string& trust_domain) const 
 }
 
 absl::Duration CertificatesOptions::Lifetime() const {
-  const bool is_person = role == IdentityRole::kViewer || role == IdentityRole::kAdmin;
   const uint32_t usual =
-      action != Action::kIssue ? kRootDays : (is_person ? kPersonDays : kProcessDays);
+      action != Action::kIssue ? kRootDays : (IsPerson(role) ? kPersonDays : kProcessDays);
   return absl::Hours(24) * days.value_or(usual);
 }
 

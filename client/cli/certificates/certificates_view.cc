@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/console/json_text.h"
 #include "client/cli/console/text_table.h"
 #include "common/security/identity.h"
 
@@ -14,11 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Stage = CertificateAuthority::Stage;
-
-// Names of folders may be any bytes.
-std::string Dump(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 Json IdentityJson(const Identity& identity) {
   Json json = {{"uri", UriOf(identity)},
@@ -79,7 +75,7 @@ std::string IssuedJson(const std::string& folder, const Certificate& certificate
   }
   json["serial"] = certificate.Serial();
   json["not_after"] = FormatUtc(certificate.NotAfter());
-  return Dump(json);
+  return JsonText(json);
 }
 
 std::vector<std::string> AuthorityProblems(const std::string& folder,
@@ -145,14 +141,14 @@ std::string AuthorityJson(const std::string& folder, const CertificateAuthority&
                       {"root", entry.root},
                       {"not_after", FormatUtc(entry.until)}});
   }
-  return Dump({{"kind", "authority"},
-               {"folder", folder},
-               {"trust_domain", authority.trust_domain()},
-               {"stage", StageName(authority.stage())},
-               {"roots", RootsJson(authority.roots())},
-               {"issued", issued},
-               {"next", NextStep(folder, authority.stage())},
-               {"problems", AuthorityProblems(folder, authority, now)}});
+  return JsonText({{"kind", "authority"},
+                   {"folder", folder},
+                   {"trust_domain", authority.trust_domain()},
+                   {"stage", StageName(authority.stage())},
+                   {"roots", RootsJson(authority.roots())},
+                   {"issued", issued},
+                   {"next", NextStep(folder, authority.stage())},
+                   {"problems", AuthorityProblems(folder, authority, now)}});
 }
 
 std::string NodeText(const std::string& folder, const NodeFolderReport& report, absl::Time now) {
@@ -187,7 +183,7 @@ std::string NodeJson(const std::string& folder, const NodeFolderReport& report, 
   }
   json["roots"] = RootsJson(report.roots);
   json["problems"] = report.problems;
-  return Dump(json);
+  return JsonText(json);
 }
 
 }  // namespace covey::cli

@@ -21,7 +21,7 @@ std::string ShowLeft(absl::Duration left);
 std::string IssuedText(const std::string& folder, const Certificate& certificate);
 std::string IssuedJson(const std::string& folder, const Certificate& certificate);
 
-// What is wrong with an authority, each with a remedy.
+// The problems of an authority, each with a remedy.
 std::vector<std::string> AuthorityProblems(const std::string& folder,
                                            const CertificateAuthority& authority, absl::Time now);
 // What has to be done next, in the stage of the authority; empty = nothing.

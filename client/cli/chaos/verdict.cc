@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/console/figures.h"
+#include "client/cli/console/json_text.h"
 #include "client/cli/console/text_table.h"
 
 namespace covey::cli {
@@ -65,7 +66,7 @@ std::string VerdictJson(const Verdict& verdict) {
                      {"promises", std::move(promises)},
                      {"notes", std::move(notes)},
                      {"kept", verdict.kept()}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace covey::cli

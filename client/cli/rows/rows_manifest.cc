@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cli/console/json_text.h"
 #include "client/cli/console/text_file.h"
-#include "client/cli/status/json_text.h"
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "client/cli/console/command.h"
 #include "client/cli/console/figures.h"
+#include "client/cli/console/json_text.h"
 #include "client/cli/console/text_file.h"
 #include "client/cli/scheduler/scheduler_options.h"
 #include "client/cli/snapshot/snapshot_create.h"
@@ -208,7 +209,7 @@ absl::StatusOr<std::string> Import(const Asked& asked, Folder& store) {
                                        {"tables", imported.tables},
                                        {"bytes", imported.bytes},
                                        {"skipped", imported.skipped}};
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 absl::StatusOr<std::string> Delete(const Asked& asked, Folder& store) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "client/cli/console/figures.h"
+#include "client/cli/console/json_text.h"
 #include "client/cli/console/table_shape.h"
 #include "client/cli/console/text_table.h"
 #include "client/cli/snapshot/omitted_state.h"
@@ -129,11 +130,6 @@ std::string OriginText(const proto::SnapshotManifest& manifest) {
                       manifest.epoch());
 }
 
-// Replaces invalid UTF-8, which a name in a damaged file may have.
-std::string Print(const ordered_json& json) {
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-}
-
 }  // namespace
 
 std::string SnapshotsText(const std::vector<SnapshotSummary>& snapshots) {
@@ -157,7 +153,7 @@ std::string SnapshotsText(const std::vector<SnapshotSummary>& snapshots) {
 std::string SnapshotsJson(const std::vector<SnapshotSummary>& snapshots) {
   ordered_json json = ordered_json::array();
   for (const SnapshotSummary& snapshot : snapshots) json.push_back(JsonOf(snapshot));
-  return Print(json);
+  return JsonText(json);
 }
 
 std::string SnapshotText(const proto::SnapshotManifest& manifest, uint64_t bytes) {
@@ -241,7 +237,7 @@ std::string SnapshotJson(const proto::SnapshotManifest& manifest, uint64_t bytes
                                  {"passes_done", ledger.pass()},
                                  {"examples_done_of_next_pass", FinishedInPass(ledger)}});
   }
-  return Print(json);
+  return JsonText(json);
 }
 
 std::string SnapshotFilesText(const proto::SnapshotManifest& manifest) {
@@ -249,7 +245,7 @@ std::string SnapshotFilesText(const proto::SnapshotManifest& manifest) {
 }
 
 std::string SnapshotFilesJson(const proto::SnapshotManifest& manifest) {
-  return Print(PathsOf(manifest));
+  return JsonText(PathsOf(manifest));
 }
 
 }  // namespace covey::cli

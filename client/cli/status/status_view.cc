@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/console/figures.h"
+#include "client/cli/console/json_text.h"
 #include "client/cli/console/text_table.h"
 #include "client/cli/status/at_risk.h"
-#include "client/cli/status/json_text.h"
 #include "client/cli/status/members_view.h"
 #include "client/cli/status/replication.h"
 #include "client/cli/status/tables_view.h"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import torch
 
+from covey.torch.staging import host_copy
 from covey.worker import Worker
 
 
@@ -17,8 +18,7 @@ def sync_buffers(model: torch.nn.Module, worker: Worker) -> None:
     buffers = [buffer for buffer in model.buffers() if buffer.dtype == torch.float32]
     if not buffers:
         return
-    means = [buffer.detach().to("cpu", copy=True).contiguous().div_(worker.group.size)
-             for buffer in buffers]
+    means = [host_copy(buffer).div_(worker.group.size) for buffer in buffers]
     worker.group.all_reduce(means).wait()
     with torch.no_grad():
         for buffer, mean in zip(buffers, means):

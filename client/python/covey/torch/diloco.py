@@ -10,6 +10,7 @@ import torch
 from covey.definitions import Optimizer, TableSpec, nesterov, sgd
 from covey.step import Step
 from covey.torch.optimizer import _plain
+from covey.torch.staging import host_copy
 from covey.worker import Worker
 
 
@@ -93,8 +94,7 @@ class DiLoCo(torch.optim.Optimizer):
         self._parameters = [parameter for group in self.param_groups
                             for parameter in group["params"] if parameter.requires_grad]
         # The outer values, which are those at the start of the round.
-        self._outer = [parameter.detach().to("cpu", torch.float32, copy=True).contiguous()
-                       for parameter in self._parameters]
+        self._outer = [host_copy(parameter) for parameter in self._parameters]
         # A quorum is a property of rounds, which the contract "local" has: here rounds of one step,
         # which moves a group's values by the mean change.
         rounds = f"local:1,quorum={quorum},grace={round(grace * 1000)}ms" if quorum else contract

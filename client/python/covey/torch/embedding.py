@@ -54,13 +54,9 @@ class _Lookup(torch.nn.Module):
         Such rows have every push of this process through the same client, as rows that forward()
         reads itself: those that are pushed in between are read again. May be missing: pushes by
         others, and those that the table's contract held in a buffer, if they became part of the
-        rows after this call. The newest four that no forward() has taken are kept. Keys that are
-        kept already are not read again.
+        rows after this call. The newest four that no forward() has taken are kept.
         """
-        distinct = self._distinct(keys)[0]
-        if any(torch.equal(pull.keys, distinct) for pull in self._prefetched):
-            return
-        self._prefetched.append(self._rows.pull_early(distinct))
+        self._prefetched.append(self._rows.pull_early(self._distinct(keys)[0]))
         del self._prefetched[:-_PREFETCHED_MAX]
 
     def rows(self, keys: torch.Tensor) -> torch.Tensor:
@@ -82,17 +78,19 @@ class _Lookup(torch.nn.Module):
         raise TypeError(f"{type(self).__name__} over table {self.table.name!r} cannot be pickled, "
                         "its rows live on servers; save state_dict()s, and a snapshot of the servers")
 
-    def _look_up(self, keys: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, int | None]:
-        """Rows, the row of each key among them, and which one is padding."""
+    def _ask(self, keys: torch.Tensor) -> tuple[Pull, torch.Tensor]:
+        """Starts to read the rows of the keys, unless prefetch() has: the pull, and the row of each
+        key among its rows, on the device of the keys."""
         distinct, places = self._distinct(keys)
         found = [pull for pull in self._prefetched if torch.equal(pull.keys, distinct)]
         if found:
             self._prefetched.remove(found[0])
-        pull = found[0] if found else self._rows.pull(distinct)
-        rows = self._rows.use(pull, keys.device,
-                              trains=self.training and torch.is_grad_enabled())
-        return (rows, places.to(keys.device),
-                None if self.padding_key is None else len(distinct))
+        return found[0] if found else self._rows.pull(distinct), places.to(keys.device)
+
+    def _take(self, pull: Pull, device: torch.device) -> tuple[torch.Tensor, int | None]:
+        """The rows, and which one is padding."""
+        rows = self._rows.use(pull, device, trains=self.training and torch.is_grad_enabled())
+        return rows, None if self.padding_key is None else len(pull.keys)
 
     def _distinct(self, keys: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The keys once each, ascending, and the place of each one among them; padding is last."""
@@ -147,7 +145,10 @@ class Embedding(_Lookup):
 
     def forward(self, keys: torch.Tensor) -> torch.Tensor:
         """A row for each key."""
-        rows, places, padding = self._look_up(keys)
+        return self._embed(*self._ask(keys))
+
+    def _embed(self, pull: Pull, places: torch.Tensor) -> torch.Tensor:
+        rows, padding = self._take(pull, places.device)
         return functional.embedding(places, rows, padding)
 
 
@@ -186,7 +187,11 @@ class EmbeddingBag(_Lookup):
         """
         if per_sample_weights is not None and self.mode != "sum":
             raise ValueError(f"per_sample_weights with mode={self.mode!r}; only 'sum' has them")
-        rows, places, padding = self._look_up(keys)
+        return self._pool(*self._ask(keys), offsets, per_sample_weights)
+
+    def _pool(self, pull: Pull, places: torch.Tensor, offsets: torch.Tensor | None,
+              per_sample_weights: torch.Tensor | None) -> torch.Tensor:
+        rows, padding = self._take(pull, places.device)
         result: torch.Tensor = functional.embedding_bag(
             places, rows, offsets if offsets is None else offsets.to(places.device, places.dtype),
             mode=self.mode, per_sample_weights=per_sample_weights,

@@ -20,7 +20,7 @@ class Staging:
     """Takes gradients from where they are to host memory, and values back.
 
     A GPU copies a gradient while it computes the next one: the copy runs on a stream of its own.
-    What is not on a GPU and has the right type is used in place.
+    Gradients of float32 on the CPU are submitted in place.
     """
 
     def __init__(self, submit: Callable[[int, torch.Tensor], None]) -> None:

@@ -77,6 +77,17 @@ def _keys_of(features: list[JaggedTensor]) -> torch.Tensor:
     return torch.cat([feature.values() for feature in features])
 
 
+def _ask(modules: torch.nn.ModuleDict, of_tables: list[list[JaggedTensor]]) -> list[Any]:
+    """Starts to read the rows of all tables, before the first one is waited for."""
+    return [module._ask(_keys_of(features))
+            for module, features in zip(modules.values(), of_tables)]
+
+
+def _prefetch(modules: torch.nn.ModuleDict, of_tables: list[list[JaggedTensor]]) -> None:
+    for module, features in zip(modules.values(), of_tables):
+        module.prefetch(_keys_of(features))
+
+
 class EmbeddingBagCollection(EmbeddingBagCollectionInterface):
     """torchrec.EmbeddingBagCollection over sparse tables, one per configuration.
 
@@ -116,24 +127,22 @@ class EmbeddingBagCollection(EmbeddingBagCollectionInterface):
 
     def forward(self, features: KeyedJaggedTensor) -> KeyedTensor:
         """A row for each feature and example."""
-        self.prefetch(features)
+        of_tables = _features_of(features, self._configs)
+        asked = _ask(self.embedding_bags, of_tables)
         pooled: list[torch.Tensor] = []
-        for bag, of_table in zip(self.embedding_bags.values(),
-                                 _features_of(features, self._configs)):
+        for bag, of_table, rows_asked in zip(self.embedding_bags.values(), of_tables, asked):
             lengths = torch.cat([feature.lengths() for feature in of_table])
             weights = (torch.cat([feature.weights() for feature in of_table])
                        if self._is_weighted else None)
-            rows = bag(_keys_of(of_table), torch.nn.functional.pad(lengths.cumsum(0), (1, 0)),
-                       weights)
+            rows = bag._pool(*rows_asked, torch.nn.functional.pad(lengths.cumsum(0), (1, 0)),
+                             weights)
             pooled += rows.chunk(len(of_table))
         return KeyedTensor(keys=self._names, length_per_key=self._widths,
                            values=torch.cat(pooled, dim=1))
 
     def prefetch(self, features: KeyedJaggedTensor) -> None:
         """Starts to read the rows of the next batch, as EmbeddingBag.prefetch."""
-        for bag, of_table in zip(self.embedding_bags.values(),
-                                 _features_of(features, self._configs)):
-            bag.prefetch(_keys_of(of_table))
+        _prefetch(self.embedding_bags, _features_of(features, self._configs))
 
     def embedding_bag_configs(self) -> list[EmbeddingBagConfig]:
         return self._configs
@@ -171,11 +180,12 @@ class EmbeddingCollection(EmbeddingCollectionInterface):
 
     def forward(self, features: KeyedJaggedTensor) -> dict[str, JaggedTensor]:
         """By the name of each feature, its rows."""
-        self.prefetch(features)
+        of_tables = _features_of(features, self._configs)
+        asked = _ask(self.embeddings, of_tables)
         found: dict[str, JaggedTensor] = {}
-        for embedding, of_table, names in zip(
-                self.embeddings.values(), _features_of(features, self._configs), self._names):
-            rows = embedding(_keys_of(of_table))
+        for embedding, of_table, names, rows_asked in zip(
+                self.embeddings.values(), of_tables, self._names, asked):
+            rows = embedding._embed(*rows_asked)
             parts = rows.split([feature.values().numel() for feature in of_table])
             for name, feature, part in zip(names, of_table, parts):
                 found[name] = JaggedTensor(values=part, lengths=feature.lengths(),
@@ -184,9 +194,7 @@ class EmbeddingCollection(EmbeddingCollectionInterface):
 
     def prefetch(self, features: KeyedJaggedTensor) -> None:
         """Starts to read the rows of the next batch, as Embedding.prefetch."""
-        for embedding, of_table in zip(self.embeddings.values(),
-                                       _features_of(features, self._configs)):
-            embedding.prefetch(_keys_of(of_table))
+        _prefetch(self.embeddings, _features_of(features, self._configs))
 
     def embedding_configs(self) -> list[EmbeddingConfig]:
         return self._configs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/status/json_text.h"
+#include "client/cli/console/json_text.h"
 
 #include <google/protobuf/util/json_util.h>
 
