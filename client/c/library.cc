@@ -11,9 +11,9 @@
 #include "client/c/boundary.h"
 #include "client/c/covey.h"
 #include "client/c/objects.h"
+#include "common/base/descriptor.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
-#include "common/net/descriptor.h"
 #include "common/runtime/process_main.h"
 
 using covey::c::Guard;

@@ -17,6 +17,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/descriptor.h"
 #include "common/base/status_macros.h"
 
 namespace covey {
@@ -27,23 +28,6 @@ constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
 absl::Status Failure(absl::string_view doing, absl::string_view path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(doing, " ", path));
 }
-
-// Closes a descriptor at the end of a scope.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int number() const { return number_; }
-  bool is_open() const { return number_ >= 0; }
-
- private:
-  const int number_;
-};
 
 std::string Trimmed(const std::string& path) {
   std::string name = path;
@@ -58,14 +42,14 @@ std::string ParentOf(const std::string& path) {
 
 absl::Status Sync(const std::string& folder) {
   const Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened.is_open() || fsync(opened.number()) != 0) return Failure("syncing", folder);
+  if (!opened.open() || fsync(opened.number()) != 0) return Failure("syncing", folder);
   return absl::OkStatus();
 }
 
 absl::Status WriteNew(const std::string& path, const CredentialFile& file) {
   const mode_t mode = file.readers == Readers::kOwner ? 0600 : 0644;
   const Descriptor opened(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!opened.is_open()) return Failure("writing", path);
+  if (!opened.open()) return Failure("writing", path);
   absl::string_view rest = file.content;
   while (!rest.empty()) {
     const ssize_t count = write(opened.number(), rest.data(), rest.size());
@@ -142,7 +126,7 @@ absl::StatusOr<Secret> ReadCredential(const std::string& path, Readers readers) 
   // A named pipe does not hold it up.
   const Descriptor opened(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat found;
-  if (!opened.is_open() || fstat(opened.number(), &found) != 0) return Failure("reading", path);
+  if (!opened.open() || fstat(opened.number(), &found) != 0) return Failure("reading", path);
   if (!S_ISREG(found.st_mode)) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is not a file; put one there"));
   }
@@ -226,9 +210,10 @@ absl::Status ReplaceFile(const std::string& folder, const CredentialFile& file) 
 }
 
 absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return Failure("opening the folder", path);
-  auto lock = absl::WrapUnique(new FolderLock(descriptor));
+  Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.open()) return Failure("opening the folder", path);
+  auto lock = absl::WrapUnique(new FolderLock(std::move(folder)));
+  const int descriptor = lock->folder_.number();
   struct stat locked;
   struct stat named;
   // A folder that was replaced meanwhile is no longer the one that the path names.
@@ -239,7 +224,5 @@ absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& 
   }
   return lock;
 }
-
-FolderLock::~FolderLock() { close(descriptor_); }
 
 }  // namespace covey

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/base/descriptor.h"
 #include "common/security/secret.h"
 
 namespace covey {
@@ -67,14 +68,13 @@ class FolderLock {
  public:
   // UNAVAILABLE: another process has it; does not wait. NOT_FOUND: there is no such folder.
   static absl::StatusOr<std::unique_ptr<FolderLock>> Take(const std::string& path);
-  ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
+  explicit FolderLock(Descriptor folder) : folder_(std::move(folder)) {}
 
-  const int descriptor_;
+  const Descriptor folder_;
 };
 
 }  // namespace covey

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/net/descriptor.h"
+#include "common/base/descriptor.h"
 
 namespace covey::cli {
 

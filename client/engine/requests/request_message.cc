@@ -9,7 +9,6 @@
 #include "common/net/frame_checksum.h"
 #include "common/table/key_list.h"
 #include "common/tensor/codec.h"
-#include "common/tensor/outer_product.h"
 #include "common/tensor/wire_format_proto.h"
 #include "common/vectors/vector_proto.h"
 
@@ -29,9 +28,7 @@ Buffer EncodeRowsOf(const Operation& operation, const ShardRequest& request) {
 // The factors, or the elements that they make.
 Buffer EncodeFactorsOf(const Operation& operation, const ShardRequest& request) {
   const Factors& factors = *operation.factors;
-  const MatrixRange range{.first_element = request.first_element,
-                          .elements = request.element_count,
-                          .columns = factors.right.size() / factors.terms};
+  const MatrixRange range = RangeOf(factors, request);
   const auto bytes = [](Buffer& buffer) {
     return std::span<uint8_t>(buffer.MutableData(), buffer.size());
   };
@@ -100,6 +97,12 @@ void FillReadBound(const ShardRequest& request, proto::ReadBound& bound) {
 }
 
 }  // namespace
+
+MatrixRange RangeOf(const Factors& factors, const ShardRequest& request) {
+  return {.first_element = request.first_element,
+          .elements = request.element_count,
+          .columns = factors.right.size() / factors.terms};
+}
 
 uint32_t DeadlineMs(absl::Time now, absl::Time deadline) {
   return static_cast<uint32_t>(std::clamp<int64_t>(absl::ToInt64Milliseconds(deadline - now), 1,

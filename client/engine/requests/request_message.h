@@ -9,6 +9,7 @@
 #include "common/base/buffer.h"
 #include "common/cluster/ids.h"
 #include "common/net/message.h"
+#include "common/tensor/outer_product.h"
 
 namespace covey::client {
 
@@ -27,6 +28,9 @@ Message MessageTo(const ShardRequest& request, Epoch epoch);
 // A push, without deadline and without a request for values. The identity depends only on the
 // operation and the request's sequence, so it is the same in each retry.
 proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request);
+
+// The part of a matrix that the request's shard holds, for a gradient in `factors`.
+MatrixRange RangeOf(const Factors& factors, const ShardRequest& request);
 
 // The frame to push: a slice of the caller's memory, or the bytes that are encoded once and kept
 // for retries. Sets the request's checksum. Empty for functions, which are in the body.

@@ -27,9 +27,7 @@ constexpr size_t kCallBytes = 32;
 // Each shard gets the smaller of the factors, with all of `right`, and of its elements.
 void ChooseFactors(const Operation& operation, ShardRequest& request) {
   const Factors& factors = *operation.factors;
-  const MatrixRange range{.first_element = request.first_element,
-                          .elements = request.element_count,
-                          .columns = factors.right.size() / factors.terms};
+  const MatrixRange range = RangeOf(factors, request);
   if (!AreFactorsSmaller(operation.format, range, factors.terms)) return;
   request.terms = factors.terms;
   request.wire_bytes = FactorBytes(operation.format, range, factors.terms);

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/net/descriptor.h"
+#include "common/base/descriptor.h"
 
 namespace covey {
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/net/descriptor.h"
+#include "common/base/descriptor.h"
 #include "common/net/message.h"
 #include "common/net/shm/frame_space.h"
 #include "common/net/shm/shm_region.h"

@@ -12,7 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/net/descriptor.h"
+#include "common/base/descriptor.h"
 #include "common/net/message.h"
 #include "common/net/shm/shm_link.h"
 #include "common/net/shm/shm_region.h"

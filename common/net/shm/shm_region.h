@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "common/net/descriptor.h"
+#include "common/base/descriptor.h"
 #include "common/net/shm/shm_layout.h"
 
 namespace covey {
