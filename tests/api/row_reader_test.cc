@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/row_batch.h"
 #include "common/base/random.h"
 #include "gmock/gmock.h"
@@ -170,7 +172,13 @@ TEST_F(RowReaderTest, SaysWhatDoesNotFit) {
   // A reader may go while it reads.
   { const auto reader = *RowReader::Create(*client_, table, {}); }
   ASSERT_TRUE(client_->DropTable("rows").ok());
-  EXPECT_TRUE(absl::IsNotFound(Read(table, std::nullopt, rows).status()));
+  // The servers learn of it within milliseconds, and serve the table until then.
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  absl::Status dropped = Read(table, std::nullopt, rows).status();
+  while (dropped.ok() && absl::Now() < deadline) {
+    dropped = Read(table, std::nullopt, rows).status();
+  }
+  EXPECT_TRUE(absl::IsNotFound(dropped)) << dropped;
 }
 
 }  // namespace
