@@ -20,6 +20,10 @@ struct ClientConfig {
   std::string scheduler;
   // Must equal the scheduler's. 1..256 bytes.
   std::string job = "default";
+  // The folder of this process's key and certificate, and of the roots that it trusts
+  // (common/security/node_credentials.h). Empty = none: then the scheduler's calls and the data
+  // plane are open to everybody who reaches them.
+  std::string tls;
   // The requested rank within the role; -1 = any free one.
   int rank = -1;
   // Topology, most general first: zone/rack/host/device; missing parts empty. A worker without

@@ -61,6 +61,12 @@ struct Config {
   // With which the tables of a new job begin: "SNAPSHOT[,TABLE...]". Empty = their initializers.
   std::string initial_values;
   std::string host = "127.0.0.1";
+  // The folder of this process's key and certificate, and of the roots that it trusts
+  // (common/security/node_credentials.h). Empty = none: then the scheduler's calls and the data
+  // plane are open to everybody who reaches them.
+  std::string tls;
+  // Listens at an address beyond this host although `tls` is empty.
+  bool insecure = false;
   // 0 = any free port.
   uint32_t port = 0;
   // The chosen port is written here, atomically. Empty = nowhere.

@@ -16,6 +16,12 @@ struct Config {
   std::string scheduler;
   // Must equal the scheduler's. 1..256 bytes.
   std::string job = "default";
+  // The folder of this process's key and certificate, and of the roots that it trusts
+  // (common/security/node_credentials.h). Empty = none: then the scheduler's calls and the data
+  // plane are open to everybody who reaches them.
+  std::string tls;
+  // Listens at addresses beyond this host although `tls` is empty.
+  bool insecure = false;
   // Wanted rank among the servers; -1 = any free rank. A fixed rank lets a restarted server take
   // its predecessor's place.
   int32_t rank = -1;

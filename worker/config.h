@@ -21,9 +21,11 @@ struct WorkerConfig {
   // to each tensor of a hybrid step. Shorter reports a lost member or server sooner.
   client::ClientConfig cluster;
   // The address of this machine at which the other members reach this worker. The loopback default
-  // works on one machine only. Never use a public network, because data ports trust every peer that
-  // reaches them.
+  // works on one machine only; other addresses need cluster.tls, or `insecure`.
   std::string data_host = "127.0.0.1";
+  // Listens at an address beyond this host although cluster.tls is empty: then everybody who
+  // reaches it may send messages to this worker, and read those on the way.
+  bool insecure = false;
   // How tensors travel (common/net/data_transport.h).
   std::string transport = "auto";
   // How long this worker waits for its group to form, also when a member dies meanwhile and it must

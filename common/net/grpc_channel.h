@@ -10,6 +10,8 @@
 
 namespace covey {
 
+class TlsCredentials;
+
 // A loop's connection to the scheduler: turns control requests into typed gRPC calls and their
 // outcomes into reply messages. Every request gets exactly one reply of the matching type, which
 // carries the status, unless the channel is destroyed first. The exception: a watch that is
@@ -34,6 +36,10 @@ class GrpcChannel : public MessagePort {
     // Deadline of every request except barriers, which carry their own, and watches, which have
     // none.
     absl::Duration deadline = absl::Seconds(5);
+    // Null = without TLS.
+    std::shared_ptr<const TlsCredentials> tls;
+    // Of whose scheduler a certificate is expected; with `tls`.
+    std::string job;
   };
   // Called on gRPC's threads. It must only hand the message over (EventLoop::Deliver).
   using Sink = std::function<void(Message)>;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/container/inlined_vector.h"
@@ -12,6 +13,8 @@
 
 namespace covey {
 
+struct Identity;
+
 // What actors exchange: a small typed envelope, and beside it raw tensor frames, which are never
 // copied. A value; moving is cheap, copying shares the frames.
 struct Message {
@@ -20,6 +23,9 @@ struct Message {
   // The connection it arrived on, meaningful only to the transport that delivered it; 0 = none. A
   // reply copies it, and so returns the same way even to a peer that listens nowhere.
   uint64_t connection = 0;
+  // Who has sent it: the identity in the certificate of a call to the scheduler. Null = a part of
+  // this process, or a caller that has shown none because this scheduler has none itself.
+  std::shared_ptr<const Identity> caller;
 
   Address from() const { return {NodeId(envelope.header().node()), envelope.from_loop()}; }
   Address to() const { return {NodeId(envelope.to_node()), envelope.to_loop()}; }
