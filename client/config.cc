@@ -60,6 +60,8 @@ absl::Status ClientConfig::Validate() const {
 void ClientConfig::AddTo(ConfigFile& options) {
   options.Add("scheduler", &scheduler, "HOST:PORT[,HOST:PORT] of the scheduler");
   options.Add("job", &job, "name of the job; must equal the scheduler's");
+  options.Add("tls", &tls,
+              "folder of this process's certificate (covey certificates issue); empty = none");
   options.Add("labels", &labels,
               "zone/rack/host/device; default: from Slurm, Kubernetes or the host");
   options.Add("join-deadline", &join_deadline, "longest wait for the scheduler");

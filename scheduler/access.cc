@@ -1,9 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/access.h"
 
+#include <algorithm>
+#include <optional>
+#include <string>
+
 #include "absl/strings/str_cat.h"
+#include "common/security/rights.h"
 
 namespace covey::scheduler {
+namespace {
+
+constexpr absl::string_view kService = "covey.proto.Scheduler";
+
+std::optional<IdentityRole> RoleOf(proto::Role role) {
+  switch (role) {
+    case proto::SERVER:
+      return IdentityRole::kServer;
+    case proto::WORKER:
+      return IdentityRole::kWorker;
+    case proto::CLIENT:
+      return IdentityRole::kClient;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Whether the caller may be a node with this role and rank.
+bool Fits(const Identity& caller, proto::Role role, int64_t rank) {
+  const std::optional<IdentityRole> as = RoleOf(role);
+  return as.has_value() && MayBe(caller, *as, rank);
+}
+
+// Of the node that the request speaks for or, for Drain, acts on.
+CallSubject SubjectOf(const Identity& caller, const Message& request, const ClusterState& state) {
+  const proto::Envelope& envelope = request.envelope;
+  if (envelope.has_register_request()) {
+    const proto::RegisterRequest& node = envelope.register_request();
+    // With a rank in its certificate, it must ask for this rank.
+    const bool asks_for_any =
+        node.rank() < 0 && caller.rank.has_value() && RoleOf(node.role()) == caller.role;
+    return !asks_for_any && Fits(caller, node.role(), node.rank()) ? CallSubject::kOwn
+                                                                   : CallSubject::kOther;
+  }
+  const NodeId sender = request.from().node;
+  if (sender == NodeId()) return CallSubject::kNone;
+  const auto& nodes = state.view().nodes();
+  const bool drains = envelope.has_drain_request();
+  const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const proto::Node& each) {
+    return drains ? each.name() == envelope.drain_request().node() : each.id() == sender.value();
+  });
+  return node != nodes.end() && Fits(caller, node->role(), node->rank()) ? CallSubject::kOwn
+                                                                         : CallSubject::kOther;
+}
+
+}  // namespace
+
 absl::Status CheckAccess(const ControlMethod& method, const Message& request,
                          const ClusterState& state, const Membership& membership) {
   const proto::Envelope& envelope = request.envelope;
@@ -23,6 +75,19 @@ absl::Status CheckAccess(const ControlMethod& method, const Message& request,
   if (method.access == ControlAccess::kAnyone) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(BodyName(envelope), ": the sender has not registered; register first"));
+}
+
+absl::Status CheckCaller(const Identity& scheduler, const ControlMethod& method,
+                         const Message& request, const ClusterState& state) {
+  if (request.caller == nullptr) {
+    return absl::UnauthenticatedError(
+        absl::StrCat(method.rpc, ": the caller has shown no certificate; give it --tls DIR"));
+  }
+  return CheckRight(*request.caller, {.service = kService,
+                                      .method = method.rpc,
+                                      .trust_domain = scheduler.trust_domain,
+                                      .job = state.job().name,
+                                      .subject = SubjectOf(*request.caller, request, state)});
 }
 
 }  // namespace covey::scheduler

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "absl/status/status.h"
 #include "common/net/control_methods.h"
 #include "common/net/message.h"
+#include "common/security/identity.h"
 #include "scheduler/nodes/membership.h"
 #include "scheduler/state/cluster_state.h"
 
@@ -15,5 +18,13 @@ namespace covey::scheduler {
 // for nodes only.
 absl::Status CheckAccess(const ControlMethod& method, const Message& request,
                          const ClusterState& state, const Membership& membership);
+
+// Whether the caller of a request that passes CheckAccess has the right to it (security/rights.h).
+// A node is a caller's own when its role is that of the caller's certificate, and its rank, too,
+// where the certificate names one: certificates of a role without a rank are as good as each other.
+// `scheduler` is this scheduler's identity. PERMISSION_DENIED: it has not, and why;
+// UNAUTHENTICATED: it has shown no certificate.
+absl::Status CheckCaller(const Identity& scheduler, const ControlMethod& method,
+                         const Message& request, const ClusterState& state);
 
 }  // namespace covey::scheduler

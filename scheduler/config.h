@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,6 +11,7 @@
 #include "common/cluster/job_durability.h"
 #include "common/grouping/stragglers/straggler_options.h"
 #include "common/grouping/stragglers/straggler_rung.h"
+#include "common/security/identity.h"
 #include "scheduler/groups/groups_options.h"
 #include "scheduler/nodes/membership_options.h"
 #include "scheduler/placement/chains_options.h"
@@ -80,6 +82,9 @@ struct Config {
   absl::Duration wall_clock_ahead = absl::ZeroDuration();
   // JobSpec. A random number of each process.
   uint64_t run = 0;
+  // That of this scheduler's certificate: callers must show theirs, and do only what the table of
+  // rights allows. Absent = they show none, and may do everything.
+  std::optional<Identity> identity;
 
   uint32_t workers() const { return groups * workers_per_group; }
 

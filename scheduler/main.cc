@@ -25,7 +25,9 @@
 #include "common/grouping/stragglers/straggler_rung.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
+#include "common/runtime/exposure.h"
 #include "common/runtime/process_main.h"
+#include "common/security/tls_credentials.h"
 #include "common/snapshot/snapshot_reader.h"
 #include "common/store/disk_folder.h"
 #include "common/store/store_thread.h"
@@ -56,6 +58,7 @@ struct ProcessConfig {
   // The address under which other processes reach this scheduler; empty = `host`, or this machine's
   // name when `host` means any address.
   std::string advertise;
+  bool has_reflection = false;
 };
 
 std::string AddressOf(const Config& config, const ProcessConfig& process, uint32_t port) {
@@ -106,7 +109,8 @@ absl::Status CheckTables(const JobDurability& durability, const proto::LogRecord
   return absl::OkStatus();
 }
 
-absl::Status Run(const Config& config, const ProcessConfig& process) {
+absl::Status Run(const Config& config, const ProcessConfig& process,
+                 const std::shared_ptr<const TlsCredentials>& tls) {
   std::optional<SchedulerActor> actor;
   Standby front;
   Prober prober({});
@@ -188,7 +192,9 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
 
   COVEY_ASSIGN_OR_RETURN(service, GrpcService::Start({.host = config.host,
                                                       .port = config.port,
-                                                      .leads = [&] { return front.leads(); }},
+                                                      .leads = [&] { return front.leads(); },
+                                                      .tls = tls,
+                                                      .has_reflection = process.has_reflection},
                                                      front, loop));
   loop.SetDefaultPort(*service);
   if (auto recovered = log->Start(AddressOf(config, process, service->port()), loop, front)) {
@@ -204,7 +210,10 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
   if (!config.port_file.empty()) outcome = WritePortFile(config.port_file, service->port());
 
   if (outcome.ok()) {
-    const std::optional<int> signal = WaitForTermination();
+    const std::optional<int> signal =
+        config.insecure
+            ? WaitForTerminationInsecurely(absl::StrCat(config.host, ":", service->port()))
+            : WaitForTermination();
     LogInfo("stopping", {{"signal", signal.value_or(0)}});
     const SetOnce<std::monostate> may_end;
     const bool posted = loop.Post([&front, &actor, may_end](absl::Time now, Outbox& outbox) {
@@ -354,7 +363,14 @@ void Declare(Config& config, ConfigFile& options) {
   options.Add(
       "contract-fallback", &config.contract_fallback,
       "give tables whose momentum asynchrony raises above their target a buffered contract");
-  options.Add("host", &config.host, "address to listen at");
+  options.Add("host", &config.host,
+              "address to listen at; one that other hosts reach needs --tls or --insecure");
+  options.Add("tls", &config.tls,
+              "folder of this scheduler's certificate (covey certificates issue --role scheduler): "
+              "callers must show theirs; empty = they need none");
+  options.Add("insecure", &config.insecure,
+              "listen without --tls although other hosts reach the address: whoever does may do "
+              "everything");
   options.Add("port", &config.port, "port to listen at; 0 = any free port");
   options.Add("port-file", &config.port_file, "file to which the chosen port is written");
 }
@@ -365,6 +381,8 @@ int Main(int argc, char** argv) {
                      "Decides which nodes are in the cluster, and which server holds which shard.");
   ProcessConfig process;
   Declare(config, options);
+  options.Add("reflection", &process.has_reflection,
+              "serve gRPC's reflection, by which tools read the service's definition");
   DeclareLog(config, process, options);
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
   InitProcess("scheduler");
@@ -373,10 +391,23 @@ int Main(int argc, char** argv) {
     LogError("bad_configuration", {{"error", status.message()}});
     return kExitUsage;
   }
+  const auto tls = LoadTlsCredentials(
+      config.tls, {.role = IdentityRole::kScheduler, .job = config.job_name}, absl::Now());
+  const absl::Status exposed = CheckExposure({.setting = "--host",
+                                              .host = config.host,
+                                              .is_secured = !config.tls.empty(),
+                                              .is_insecure = config.insecure});
+  for (const absl::Status& status : {tls.status(), exposed}) {
+    if (status.ok()) continue;
+    LogError("bad_configuration", {{"error", status.message()}});
+    return kExitUsage;
+  }
+  if (*tls != nullptr) config.identity = (*tls)->identity();
+  config.insecure = config.insecure && !IsLoopback(config.host);
   process.log.job_name = config.job_name;
   process.log.file = config.log_file;
   process.log.etcd = absl::StrSplit(process.etcd, ',', absl::SkipWhitespace());
-  if (const absl::Status status = Run(config, process); !status.ok()) {
+  if (const absl::Status status = Run(config, process, *tls); !status.ok()) {
     LogError("failed", {{"error", status.message()}});
     return kExitFailed;
   }

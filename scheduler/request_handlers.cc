@@ -45,6 +45,10 @@ void RequestHandlers::Handle(absl::Time now, absl::Duration uptime, const Messag
       !status.ok()) {
     return Refuse(call, status);
   }
+  if (config_.identity.has_value()) {
+    const absl::Status status = CheckCaller(*config_.identity, *method, request, state_);
+    if (!status.ok()) return Refuse(call, status);
+  }
   switch (request.envelope.body_case()) {
 #define COVEY_DISPATCH(Rpc, Stem, stem, access) \
   case proto::Envelope::k##Stem##Request:       \
@@ -247,6 +251,7 @@ void RequestHandlers::GetStatus(const Call& call) {
   machines_.restores.FillStatus(call.now, body);
   trail_.CopyAfter(call.envelope().status_request().events_after(), body);
   body.set_uptime_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(call.uptime)));
+  body.set_insecure(config_.insecure);
   Answer(call, std::move(reply));
 }
 

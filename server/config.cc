@@ -11,6 +11,7 @@
 #include "common/cluster/limits.h"
 #include "common/cluster/topology.h"
 #include "common/net/data_transport.h"
+#include "common/runtime/exposure.h"
 
 namespace covey::server {
 namespace {
@@ -63,6 +64,12 @@ absl::Status Config::Validate() const {
     return Bad("table-memory", table_memory, "host or cuda");
   }
   if (data_host.empty()) return Bad("data-host", data_host, "an address of this machine");
+  if (transport != "ipc") {
+    COVEY_RETURN_IF_ERROR(CheckExposure({.setting = "--data-host",
+                                         .host = data_host,
+                                         .is_secured = !tls.empty(),
+                                         .is_insecure = insecure}));
+  }
   if (loops >= kEndpointsPerNodeMax) {
     return Bad("loops", loops, absl::StrCat("0 (one per core) to ", kEndpointsPerNodeMax - 1));
   }

@@ -73,7 +73,8 @@ struct Config {
   // Give up when the scheduler has not registered this server by then; 100 ms … 1 h.
   absl::Duration join_deadline = absl::Seconds(30);
 
-  // INVALID_ARGUMENT: names the setting, its value and the allowed range.
+  // INVALID_ARGUMENT: names the setting, its value and the allowed range. FAILED_PRECONDITION:
+  // other hosts reach data_host, and there is neither `tls` nor `insecure`.
   absl::Status Validate() const;
 };
 

@@ -23,8 +23,11 @@
 #include "common/net/zmq_transport.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
+#include "common/runtime/exposure.h"
 #include "common/runtime/process_main.h"
 #include "common/runtime/topology_labels.h"
+#include "common/security/tls_credentials.h"
+#include "common/security/wall_clock.h"
 #include "common/store/disk_folder.h"
 #include "common/store/store_thread.h"
 #include "server/config.h"
@@ -75,8 +78,12 @@ class DataLoopsPort : public MessagePort {
 // Everything that the process owns, in order of dependency; destroyed in reverse.
 class ServerProcess {
  public:
-  explicit ServerProcess(const Config& config)
-      : config_(config), incarnation_(RandomFromSystem()), job_(JobFingerprint(config.job)) {}
+  // `tls`: null = none.
+  ServerProcess(const Config& config, std::shared_ptr<const TlsCredentials> tls)
+      : config_(config),
+        tls_(std::move(tls)),
+        incarnation_(RandomFromSystem()),
+        job_(JobFingerprint(config.job)) {}
 
   // Binds the data loops. UNAVAILABLE: a port is in use.
   absl::Status Open() {
@@ -115,7 +122,7 @@ class ServerProcess {
         *actor_, *control_transport_);
     control_port_ = std::make_unique<LoopPort>(*control_);
     scheduler_ = std::make_unique<GrpcChannel>(
-        GrpcChannel::Options{.scheduler = config_.scheduler},
+        GrpcChannel::Options{.scheduler = config_.scheduler, .tls = tls_, .job = config_.job},
         [this](Message reply) { control_->Deliver(std::move(reply)); });
     control_->AddPort({kSchedulerNode, 0}, *scheduler_);
     control_->SetDefaultPort(data_loops_port_);
@@ -125,7 +132,9 @@ class ServerProcess {
   // Serves until a signal or the scheduler ends it. OK: left in order.
   absl::Status Run() {
     control_->Start();
-    const std::optional<int> signal = WaitForTermination();
+    const std::optional<int> signal =
+        config_.insecure ? WaitForTerminationInsecurely(data_loops_.front()->transport->endpoint())
+                         : WaitForTermination();
     const std::string reason = absl::StrCat("signal ", signal.value_or(0));
     // Another signal from here on ends the process at once.
     control_->Post([this, reason](absl::Time now, Outbox& outbox) {
@@ -274,6 +283,7 @@ class ServerProcess {
   }
 
   const Config config_;
+  const std::shared_ptr<const TlsCredentials> tls_;
   const Incarnation incarnation_;
   const uint64_t job_;
   std::optional<SocketFolder> folder_;
@@ -312,7 +322,14 @@ int Main(int argc, const char* const* argv) {
   options.Add(
       "transport", &config.transport,
       "how tensors travel: auto (shared memory on one host, TCP between hosts), tcp or ipc");
-  options.Add("data-host", &config.data_host, "address at which workers reach this server");
+  options.Add("tls", &config.tls,
+              "folder of this server's certificate (covey certificates issue --role server); empty "
+              "= none");
+  options.Add("data-host", &config.data_host,
+              "address at which workers reach this server; one that other hosts reach needs --tls "
+              "or --insecure");
+  options.Add("insecure", &config.insecure,
+              "listen without --tls although other hosts reach the address");
   options.Add("data-port", &config.data_port, "port of the first data loop; 0 = any free port");
   options.Add("advertise-data", &config.advertise_data,
               "HOST:PORT[,HOST:PORT], one per data loop: where others reach it, if that differs");
@@ -350,12 +367,21 @@ int Main(int argc, const char* const* argv) {
     return 2;
   }
   config.labels = *std::move(labels);
-  ServerProcess process(config);
+  auto tls = LoadTlsCredentials(
+      config.tls, {.role = IdentityRole::kServer, .job = config.job, .rank = config.rank},
+      WallClockNow());
+  if (!tls.ok()) {
+    LogError("server_config", {{"reason", tls.status().message()}});
+    return 2;
+  }
+  if (*tls != nullptr) config.rank = (*tls)->RankOr(config.rank);
+  config.insecure = config.insecure && !IsLoopback(config.data_host);
+  ServerProcess process(config, *tls);
   if (const absl::Status status = process.Open(); !status.ok()) {
     LogError("server_not_started", {{"reason", status.message()}});
     return 1;
   }
-  const absl::Status status = process.Run();
+  const absl::Status status = WithReason(process.Run(), tls->get(), WallClockNow());
   if (status.ok()) {
     LogInfo("server_left");
   } else {

@@ -5,6 +5,7 @@
 #include "common/base/status_macros.h"
 #include "common/net/data_transport.h"
 #include "common/runtime/config_file.h"
+#include "common/runtime/exposure.h"
 
 namespace covey::worker {
 namespace {
@@ -30,6 +31,12 @@ absl::Status WorkerConfig::Validate() const {
     return absl::InvalidArgumentError(
         "data_host is empty; give this machine's address (or set COVEY_DATA_HOST)");
   }
+  if (transport != "ipc") {
+    COVEY_RETURN_IF_ERROR(CheckExposure({.setting = "data_host",
+                                         .host = data_host,
+                                         .is_secured = !cluster.tls.empty(),
+                                         .is_insecure = insecure}));
+  }
   if (!IsDataTransport(transport)) {
     return absl::InvalidArgumentError(
         absl::StrCat("transport is '", transport, "'; choose ", kDataTransportNames));
@@ -44,7 +51,10 @@ absl::Status WorkerConfig::Validate() const {
 void WorkerConfig::AddTo(ConfigFile& options) {
   cluster.AddTo(options);
   options.Add("rank", &cluster.rank, "requested rank among all workers; -1 = any");
-  options.Add("data-host", &data_host, "address at which other members reach this one");
+  options.Add("data-host", &data_host,
+              "address at which other members reach this one; one that other hosts reach needs "
+              "--tls or --insecure");
+  options.Add("insecure", &insecure, "listen without --tls although other hosts reach the address");
   options.Add(
       "transport", &transport,
       "how tensors travel: auto (shared memory on one host, TCP between hosts), tcp or ipc");

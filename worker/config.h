@@ -38,7 +38,8 @@ struct WorkerConfig {
   // it): float16 and bfloat16 take half of the bytes, int8 a quarter, with a loss (wire_format.h).
   WireFormat collective_wire = WireFormat::kFloat32;
 
-  // INVALID_ARGUMENT: names the field, its value and the range.
+  // INVALID_ARGUMENT: names the field, its value and the range. FAILED_PRECONDITION: other hosts
+  // reach data_host, and there is neither cluster.tls nor `insecure`.
   absl::Status Validate() const;
   // Makes every field an option of a program: flag --scheduler, environment COVEY_SCHEDULER, key
   // `scheduler`. The config outlives `options`.

@@ -91,13 +91,15 @@ enum {
   COVEY_DEADLINE_EXCEEDED = 4, /* effect unknown */
   COVEY_NOT_FOUND = 5,
   COVEY_ALREADY_EXISTS = 6,
+  COVEY_PERMISSION_DENIED = 7,  /* the certificate does not allow this */
   COVEY_RESOURCE_EXHAUSTED = 8, /* a limit was reached; slow down, then retry */
   COVEY_FAILED_PRECONDITION = 9,
   COVEY_ABORTED = 10,      /* this process was declared dead or replaced; stop */
   COVEY_OUT_OF_RANGE = 11, /* what has changed since is not known any more; read all rows again */
   COVEY_INTERNAL = 13,     /* a bug of Covey */
   COVEY_UNAVAILABLE = 14,
-  COVEY_DATA_LOSS = 15
+  COVEY_DATA_LOSS = 15,
+  COVEY_UNAUTHENTICATED = 16 /* no certificate, or none that is valid */
 };
 /* "INVALID_ARGUMENT". Static. */
 COVEY_API const char* covey_code_name(covey_code code);
@@ -198,7 +200,7 @@ typedef struct covey_pull_options {
 #define COVEY_PULL_OPTIONS_INIT \
   { sizeof(covey_pull_options), 0, 0, 0, 0, 0 }
 
-/* Settings: scheduler, job, labels, join-deadline, operation-deadline, spin. Blocks up to
+/* Settings: scheduler, job, tls, labels, join-deadline, operation-deadline, spin. Blocks up to
  * join-deadline. UNAVAILABLE: no scheduler at this address. */
 COVEY_API covey_code covey_client_connect(const char* const* settings, covey_client** client,
                                           covey_error* error);
@@ -599,7 +601,7 @@ COVEY_API covey_code covey_client_barrier(covey_client* client, const char* name
 
 typedef struct covey_worker covey_worker;
 
-/* Settings: those of a client, and rank, data-host, transport, form-deadline, collective,
+/* Settings: those of a client, and rank, data-host, insecure, transport, form-deadline, collective,
  * collective-wire. Blocks until the scheduler has formed the groups. DEADLINE_EXCEEDED: names the
  * missing members. */
 COVEY_API covey_code covey_worker_join(const char* const* settings, covey_worker** worker,

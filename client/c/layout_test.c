@@ -148,7 +148,8 @@ _Static_assert(COVEY_CANCELLED == 1 && COVEY_INVALID_ARGUMENT == 3 &&
                    COVEY_DEADLINE_EXCEEDED == 4 && COVEY_NOT_FOUND == 5 &&
                    COVEY_ALREADY_EXISTS == 6 && COVEY_RESOURCE_EXHAUSTED == 8 &&
                    COVEY_FAILED_PRECONDITION == 9 && COVEY_ABORTED == 10 && COVEY_INTERNAL == 13 &&
-                   COVEY_UNAVAILABLE == 14 && COVEY_DATA_LOSS == 15,
+                   COVEY_UNAVAILABLE == 14 && COVEY_DATA_LOSS == 15 &&
+                       COVEY_PERMISSION_DENIED == 7 && COVEY_UNAUTHENTICATED == 16,
                "a code has changed");
 _Static_assert(COVEY_FLOAT32 == 0 && COVEY_FLOAT16 == 1 && COVEY_BFLOAT16 == 2 && COVEY_INT8 == 3,
                "a format has changed");

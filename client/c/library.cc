@@ -40,6 +40,8 @@ const char* covey_code_name(covey_code code) {
       return "NOT_FOUND";
     case COVEY_ALREADY_EXISTS:
       return "ALREADY_EXISTS";
+    case COVEY_PERMISSION_DENIED:
+      return "PERMISSION_DENIED";
     case COVEY_RESOURCE_EXHAUSTED:
       return "RESOURCE_EXHAUSTED";
     case COVEY_FAILED_PRECONDITION:
@@ -54,6 +56,8 @@ const char* covey_code_name(covey_code code) {
       return "UNAVAILABLE";
     case COVEY_DATA_LOSS:
       return "DATA_LOSS";
+    case COVEY_UNAUTHENTICATED:
+      return "UNAUTHENTICATED";
     default:
       return "UNKNOWN";
   }

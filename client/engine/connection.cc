@@ -14,6 +14,8 @@
 #include "common/net/host_transport.h"
 #include "common/runtime/process_main.h"
 #include "common/runtime/topology_labels.h"
+#include "common/security/tls_credentials.h"
+#include "common/security/wall_clock.h"
 
 namespace covey::client {
 namespace {
@@ -34,6 +36,13 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
                                                              const Options& options) {
   COVEY_RETURN_IF_ERROR(config.Validate());
   auto connection = std::unique_ptr<Connection>(new Connection);
+  COVEY_ASSIGN_OR_RETURN(connection->tls_, LoadTlsCredentials(config.tls,
+                                                              {.role = options.role == proto::WORKER
+                                                                           ? IdentityRole::kWorker
+                                                                           : IdentityRole::kClient,
+                                                               .job = config.job,
+                                                               .rank = config.rank},
+                                                              WallClockNow()));
   COVEY_ASSIGN_OR_RETURN(connection->transport_,
                          MakeHostTransport({.zmq = {.listen = options.listen},
                                             .shared_memory = options.shared_memory}));
@@ -43,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
   Member::Options& member = actor_options.member;
   member.job_name = config.job;
   member.role = options.role;
-  member.rank = config.rank;
+  member.rank = connection->tls_ == nullptr ? config.rank : connection->tls_->RankOr(config.rank);
   member.labels = config.labels;
   if (options.role == proto::WORKER) {
     COVEY_ASSIGN_OR_RETURN(member.labels, FindTopologyLabels(config.labels));
@@ -80,9 +89,10 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
   connection->loop_ =
       std::make_unique<EventLoop>(loop_options, *connection->actor_, *connection->transport_);
   EventLoop& loop = *connection->loop_;
-  connection->scheduler_ =
-      std::make_unique<GrpcChannel>(GrpcChannel::Options{.scheduler = config.scheduler},
-                                    [&loop](Message reply) { loop.Deliver(std::move(reply)); });
+  connection->scheduler_ = std::make_unique<GrpcChannel>(
+      GrpcChannel::Options{
+          .scheduler = config.scheduler, .tls = connection->tls_, .job = config.job},
+      [&loop](Message reply) { loop.Deliver(std::move(reply)); });
   loop.AddPort({kSchedulerNode, 0}, *connection->scheduler_);
 
   Connection& self = *connection;
@@ -111,9 +121,10 @@ absl::Status Connection::AwaitMembership(absl::Duration timeout) {
     membership_changed_.WaitFor(mutex_, until - MonotonicNow());
   }
   if (membership_ == Member::State::kMember) return absl::OkStatus();
-  if (!failure_.ok()) return failure_;
-  return absl::UnavailableError(
-      "the scheduler did not answer in time; check that it runs and its address");
+  if (!failure_.ok()) return WithReason(failure_, tls_.get(), WallClockNow());
+  return WithReason(absl::UnavailableError("the scheduler did not answer in time; check that it "
+                                           "runs and its address"),
+                    tls_.get(), WallClockNow());
 }
 
 Connection::~Connection() {

@@ -19,7 +19,11 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/loop_runner.h"
 
-namespace covey::client {
+namespace covey {
+
+class TlsCredentials;
+
+namespace client {
 
 // A process's connection to the cluster: one loop with its transport, the channel to the scheduler,
 // and the bridge between the user's threads and the loop. ParameterClient and workers are built on
@@ -89,6 +93,7 @@ class Connection {
 
   NodeId node_;
   uint32_t rank_ = 0;
+  std::shared_ptr<const TlsCredentials> tls_;  // null = none
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Actor> actor_;
   ClientActor* client_ = nullptr;
@@ -101,4 +106,5 @@ class Connection {
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace covey::client
+}  // namespace client
+}  // namespace covey

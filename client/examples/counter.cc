@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Counts across runs: every run of this program adds one to each element of a shared table.
-//   counter HOST:PORT JOB        (a running scheduler, see `covey run`)
+//   counter HOST:PORT JOB [TLS]    (a running scheduler, see `covey run`; the folder of a client's
+//                                  certificate, where the scheduler has --tls)
 
 #include <iostream>
 #include <vector>
@@ -13,9 +14,8 @@
 
 namespace {
 
-absl::Status Count(const std::string& scheduler, const std::string& job) {
-  COVEY_ASSIGN_OR_RETURN(const auto client, covey::client::ParameterClient::Connect(
-                                                {.scheduler = scheduler, .job = job}));
+absl::Status Count(const covey::client::ClientConfig& cluster) {
+  COVEY_ASSIGN_OR_RETURN(const auto client, covey::client::ParameterClient::Connect(cluster));
 
   covey::proto::TableSpec spec;
   spec.set_name("counters");
@@ -38,9 +38,10 @@ absl::Status Count(const std::string& scheduler, const std::string& job) {
 
 int main(int argc, char** argv) {
   covey::InitProcess("counter");
-  const absl::Status status = argc == 3
-                                  ? Count(argv[1], argv[2])
-                                  : absl::InvalidArgumentError("usage: counter HOST:PORT JOB");
+  const absl::Status status =
+      argc == 3 || argc == 4
+          ? Count({.scheduler = argv[1], .job = argv[2], .tls = argc == 4 ? argv[3] : ""})
+          : absl::InvalidArgumentError("usage: counter HOST:PORT JOB [TLS]");
   if (!status.ok()) std::cerr << status.message() << "\n";
   return status.ok() ? 0 : 1;
 }

@@ -94,6 +94,11 @@ absl::StatusOr<IdentityRole> ParseIdentityRole(absl::string_view text) {
                    "? The roles are scheduler, server, worker, client, viewer and admin"));
 }
 
+bool MayBe(const Identity& holder, IdentityRole role, int64_t rank) {
+  if (holder.role == IdentityRole::kWorker && role == IdentityRole::kClient) return true;
+  return holder.role == role && (!holder.rank.has_value() || rank < 0 || *holder.rank == rank);
+}
+
 absl::Status CheckTrustDomain(absl::string_view trust_domain) {
   if (!trust_domain.empty() && trust_domain.size() <= kTrustDomainBytesMax &&
       std::all_of(trust_domain.begin(), trust_domain.end(), IsTrustDomainCharacter)) {

@@ -51,6 +51,11 @@ absl::string_view NameOf(IdentityRole role);
 // INVALID_ARGUMENT: it ends the sentence "'x' is", and names the nearest role.
 absl::StatusOr<IdentityRole> ParseIdentityRole(absl::string_view text);
 
+// Whether the holder may be a process of `role` and `rank` (-1 = any): its role is this one, and
+// its rank, too, if it has one. A worker may also be a client, since programs with a worker read
+// and write tables by clients of their own.
+bool MayBe(const Identity& holder, IdentityRole role, int64_t rank);
+
 // INVALID_ARGUMENT: the rules of TRUST-DOMAIN.
 absl::Status CheckTrustDomain(absl::string_view trust_domain);
 // INVALID_ARGUMENT: the rules above; which field, why, and what to write instead.

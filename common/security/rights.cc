@@ -109,7 +109,9 @@ absl::Status CheckRight(const Identity& caller, const Call& call) {
       return absl::OkStatus();
     case Right::kOwn:
       if (call.subject == CallSubject::kOwn) return absl::OkStatus();
-      return Refused(caller, call, "only for the node that it has registered itself");
+      return Refused(caller, call,
+                     "only for a node of the role, and of the rank where there is one, of its own "
+                     "certificate");
     case Right::kNo:
       return Refused(caller, call, absl::StrCat("allowed are ", Allowed(*rights)));
   }

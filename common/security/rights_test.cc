@@ -143,7 +143,7 @@ TEST(RightsTest, ARefusalSaysWhoMay) {
             "workers for their own node, admins");
   EXPECT_THAT(
       CheckRight(Of(IdentityRole::kWorker), CallOf("Heartbeat", CallSubject::kOther)).message(),
-      HasSubstr("only for the node that it has registered itself"));
+      HasSubstr("only for a node of the role"));
 }
 
 }  // namespace

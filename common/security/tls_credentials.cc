@@ -94,7 +94,7 @@ void Watch(tls::TlsCredentialsOptions& options, Peers allowed) {
 
 absl::StatusOr<TlsCredentials> TlsCredentials::Load(const std::string& folder, absl::Time now) {
   COVEY_ASSIGN_OR_RETURN(NodeCredentials node, LoadNodeCredentials(folder, now));
-  return TlsCredentials(std::move(node.identity),
+  return TlsCredentials(folder, std::move(node.identity),
                         std::make_shared<tls::FileWatcherCertificateProvider>(
                             PathIn(folder, kNodeKeyFile), PathIn(folder, kNodeCertificateFile),
                             PathIn(folder, kRootsFile), kRefreshSeconds));
@@ -117,6 +117,39 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentials::ForSchedulersOf(
                   .role = IdentityRole::kScheduler,
                   .job = std::move(job)});
   return tls::TlsCredentials(options);
+}
+
+int32_t TlsCredentials::RankOr(int32_t rank) const {
+  return identity_.rank.has_value() ? static_cast<int32_t>(*identity_.rank) : rank;
+}
+
+absl::Status WithReason(const absl::Status& status, const TlsCredentials* credentials,
+                        absl::Time now) {
+  if (!absl::IsUnavailable(status) || credentials == nullptr) return status;
+  return absl::UnavailableError(absl::StrCat(status.message(), "; ", credentials->WhyRefused(now)));
+}
+
+std::string TlsCredentials::WhyRefused(absl::Time now) const {
+  const NodeFolderReport report = InspectNodeFolder(folder_, now);
+  if (!report.problems.empty()) return report.problems.front();
+  return absl::StrCat("or it refuses the certificate in ", folder_, ", which is that of ",
+                      Describe(identity_), ": it must trust the same roots, and have --tls, too");
+}
+
+absl::StatusOr<std::shared_ptr<const TlsCredentials>> LoadTlsCredentials(const std::string& folder,
+                                                                         const ProcessPlace& place,
+                                                                         absl::Time now) {
+  if (folder.empty()) return nullptr;
+  COVEY_ASSIGN_OR_RETURN(TlsCredentials credentials, TlsCredentials::Load(folder, now));
+  const Identity& identity = credentials.identity();
+  if (identity.job == place.job && MayBe(identity, place.role, place.rank)) {
+    return std::make_shared<const TlsCredentials>(std::move(credentials));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--tls: ", folder, " holds the certificate of ", Describe(identity), ", and this process is ",
+      NameOf(place.role), place.rank < 0 ? "" : absl::StrCat(" ", place.rank), " of job ",
+      place.job, "; make its own with: covey certificates issue CA-DIR --role ", NameOf(place.role),
+      " --job ", place.job, " --out DIR"));
 }
 
 absl::StatusOr<Identity> CallerOf(const grpc::AuthContext& context) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,16 +39,42 @@ class TlsCredentials {
 
   // When it was loaded. It does not change: a folder is replaced for the same identity only.
   const Identity& identity() const { return identity_; }
+  // The rank that the certificate names, or else `rank`.
+  int32_t RankOr(int32_t rank) const;
+  // For an error about a scheduler that does not reply: what is wrong with the folder now, or that
+  // the scheduler may have refused the certificate. gRPC does not say why it has no connection.
+  // Blocks on the disk.
+  std::string WhyRefused(absl::Time now) const;
 
  private:
   using Provider = std::shared_ptr<grpc::experimental::CertificateProviderInterface>;
 
-  TlsCredentials(Identity identity, Provider provider)
-      : identity_(std::move(identity)), provider_(std::move(provider)) {}
+  TlsCredentials(std::string folder, Identity identity, Provider provider)
+      : folder_(std::move(folder)),
+        identity_(std::move(identity)),
+        provider_(std::move(provider)) {}
 
+  std::string folder_;
   Identity identity_;
   Provider provider_;
 };
+
+// What a process is, as its configuration says.
+struct ProcessPlace {
+  IdentityRole role = IdentityRole::kServer;
+  std::string job;
+  int64_t rank = -1;  // -1 = any
+};
+
+// The credentials of such a process; null where `folder` is empty. FAILED_PRECONDITION: as
+// LoadNodeCredentials, or they are those of another role, job or rank.
+absl::StatusOr<std::shared_ptr<const TlsCredentials>> LoadTlsCredentials(const std::string& folder,
+                                                                         const ProcessPlace& place,
+                                                                         absl::Time now);
+
+// `status`, if it is UNAVAILABLE, with what WhyRefused says of `credentials`; null = none.
+absl::Status WithReason(const absl::Status& status, const TlsCredentials* credentials,
+                        absl::Time now);
 
 // The identity of a call's client, from ServerContext::auth_context. UNAUTHENTICATED: the
 // connection has no certificate, or its certificate does not name one identity. Pure.

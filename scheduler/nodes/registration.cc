@@ -11,6 +11,11 @@
 #include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
+namespace {
+
+constexpr size_t kDataKeyBytes = 32;  // of X25519
+
+}  // namespace
 
 absl::Status CheckRegistration(const JobSpec& job, const proto::RegisterRequest& request) {
   if (request.job_name() != job.name) {
@@ -33,6 +38,10 @@ absl::Status CheckRegistration(const JobSpec& job, const proto::RegisterRequest&
     return absl::InvalidArgumentError(
         absl::StrCat("register: at most ", kLabelBytesMax, " bytes of labels, ", kNameBytesMax,
                      " bytes of host name and ", kEndpointsPerNodeMax, " endpoints are allowed"));
+  }
+  if (!request.data_key().empty() && request.data_key().size() != kDataKeyBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "register: a data key of ", request.data_key().size(), " bytes, not ", kDataKeyBytes));
   }
   for (const std::string& endpoint : request.endpoints()) {
     if (endpoint.size() > kEndpointBytesMax) {

@@ -6,17 +6,24 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/base/log.h"
+#include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/control_methods.h"
 #include "common/net/scheduler_failover.h"
+#include "common/security/rights.h"
+#include "common/security/tls_credentials.h"
+#include "common/security/wall_clock.h"
 #include "proto/scheduler_service.grpc.pb.h"
 #include "scheduler/rpc/call_table.h"
+#include "scheduler/rpc/callers.h"
 
 namespace covey::scheduler {
 namespace {
@@ -33,19 +40,40 @@ constexpr int kRequestBytesMax = 1 << 20;
 // Memory that gRPC may use for connections and calls; beyond it new connections are closed and the
 // costliest calls are ended.
 constexpr size_t kMemoryMax = 128 << 20;
+// With certificates: new calls use a new connection after this time, and so the certificate that
+// their caller has by then. Open calls stay on the old one.
+constexpr int kConnectionAgeMilliseconds = 600'000;
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
 }
 
-// gRPC's complaints about sockets are dropped, since our own errors say the same in one line. Its
-// last message before an abort is kept.
+// gRPC's complaints about sockets and handshakes are dropped, since our own errors say the same in
+// one line. Its last message before an abort is kept.
 void LogForGrpc(gpr_log_func_args* line) {
   if (line->severity != GPR_LOG_SEVERITY_ERROR) return;
   const bool last_words = absl::StrContains(line->message, "assertion failed");
   LogLine(last_words ? LogLevel::kError : LogLevel::kDebug, "grpc",
           {{"file", line->file}, {"line", line->line}, {"text", line->message}});
 }
+
+// Whose certificates callers show, where they must show any.
+class CallerCheck {
+ public:
+  explicit CallerCheck(bool is_secured) {
+    if (is_secured) callers_.emplace();
+  }
+
+  // Puts the caller into `request`. UNAUTHENTICATED: as Callers::Find.
+  absl::Status Fill(const grpc::ServerContextBase& context, Message& request) {
+    if (!callers_.has_value()) return absl::OkStatus();
+    COVEY_ASSIGN_OR_RETURN(request.caller, callers_->Find(*context.auth_context(), WallClockNow()));
+    return absl::OkStatus();
+  }
+
+ private:
+  std::optional<Callers> callers_;
+};
 
 template <typename Reply>
 class UnaryCall : public grpc::ServerUnaryReactor, public Call {
@@ -55,9 +83,11 @@ class UnaryCall : public grpc::ServerUnaryReactor, public Call {
   UnaryCall(CallTable& calls, grpc::CallbackServerContext& context, Body body, Reply& reply)
       : calls_(calls), context_(context), body_(body), reply_(reply) {}
 
-  void Begin(std::shared_ptr<UnaryCall> self, const std::string& peer, Message request) {
+  // `status`: not OK refuses the call.
+  void Begin(std::shared_ptr<UnaryCall> self, absl::Status status, const std::string& peer,
+             Message request) {
     self_ = self;
-    const absl::Status status = calls_.Begin(std::move(self), peer, std::move(request));
+    if (status.ok()) status = calls_.Begin(std::move(self), peer, std::move(request));
     if (!status.ok()) Finish(ToGrpc(status));
   }
   void OnCancel() override {
@@ -87,13 +117,15 @@ class UnaryCall : public grpc::ServerUnaryReactor, public Call {
 
 class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public Call {
  public:
-  WatchCall(CallTable& calls, grpc::CallbackServerContext& context)
-      : calls_(calls), context_(context) {}
+  WatchCall(CallTable& calls, CallerCheck& check, grpc::CallbackServerContext& context)
+      : calls_(calls), check_(check), context_(context) {}
 
-  void Begin(std::shared_ptr<WatchCall> self, const std::string& peer, Message request) {
+  // `status`: not OK refuses the call.
+  void Begin(std::shared_ptr<WatchCall> self, absl::Status status, const std::string& peer,
+             Message request) {
     self_ = self;
     request_ = request;
-    const absl::Status status = calls_.Begin(std::move(self), peer, std::move(request));
+    if (status.ok()) status = calls_.Begin(std::move(self), peer, std::move(request));
     if (!status.ok()) Finish(ToGrpc(status));
   }
   // A node never stops watching on purpose, so one whose watch ends may be gone.
@@ -114,7 +146,9 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
   void OnDone() override { const auto last = std::move(self_); }
 
   bool SendReply(const Message& message) override {
-    const absl::Status status = StatusOf(message);
+    absl::Status status = StatusOf(message);
+    // The certificate may have expired while the caller watched.
+    if (status.ok()) status = check_.Fill(context_, request_);
     if (!status.ok() && !writing_) {
       if (!calls_.leads()) context_.AddTrailingMetadata(kStandbyMetadata, "1");
       Finish(ToGrpc(status));
@@ -145,6 +179,7 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
 
  private:
   CallTable& calls_;
+  CallerCheck& check_;
   grpc::CallbackServerContext& context_;
   Message request_;
   proto::WatchViewReply reply_;
@@ -164,14 +199,22 @@ Message ToMessage(const Request& request, Request* (proto::Envelope::*body)()) {
   return message;
 }
 
-// gRPC itself refuses a request that it cannot parse, with UNIMPLEMENTED; this class only counts
-// such requests.
-class MalformedCounter : public grpc::experimental::Interceptor {
+// Watches calls that gRPC itself handles. It refuses a request that it cannot parse, with
+// UNIMPLEMENTED, which is counted. Of its own services, health and reflection, it serves every
+// caller: those without a right to them are cut off.
+class CallWatcher : public grpc::experimental::Interceptor {
  public:
-  explicit MalformedCounter(CallTable& calls) : calls_(calls) {}
+  // `scheduler`: its identity; null = callers have none. `method`: "/service/method".
+  CallWatcher(CallTable& calls, grpc::ServerContextBase& context, const Identity* scheduler,
+              absl::string_view method)
+      : calls_(calls), context_(context), scheduler_(scheduler), method_(method) {}
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     using grpc::experimental::InterceptionHookPoints;
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA) &&
+        IsRefused()) {
+      context_.TryCancel();
+    }
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) &&
         methods->GetSendStatus().error_code() == grpc::StatusCode::UNIMPLEMENTED) {
       calls_.CountMalformed();
@@ -180,35 +223,68 @@ class MalformedCounter : public grpc::experimental::Interceptor {
   }
 
  private:
+  // Our own service answers for itself.
+  bool IsRefused() const {
+    if (scheduler_ == nullptr) return false;
+    const std::vector<absl::string_view> name = absl::StrSplit(method_, '/');
+    if (name.size() != 3) return true;
+    if (name[1] == proto::Scheduler::service_full_name()) return false;
+    const auto context = context_.auth_context();
+    if (context == nullptr) return true;
+    const absl::StatusOr<Identity> caller = CallerOf(*context);
+    return !caller.ok() || !CheckRight(*caller, {.service = name[1],
+                                                 .method = name[2],
+                                                 .trust_domain = scheduler_->trust_domain,
+                                                 .job = scheduler_->job.value_or("")})
+                                .ok();
+  }
+
   CallTable& calls_;
+  grpc::ServerContextBase& context_;
+  const Identity* const scheduler_;
+  const std::string method_;
 };
 
-class MalformedCounterFactory : public grpc::experimental::ServerInterceptorFactoryInterface {
+class CallWatcherFactory : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  explicit MalformedCounterFactory(CallTable& calls) : calls_(calls) {}
+  // `tls`: of this scheduler; null = none.
+  CallWatcherFactory(CallTable& calls, const TlsCredentials* tls) : calls_(calls) {
+    if (tls != nullptr) scheduler_ = tls->identity();
+  }
   grpc::experimental::Interceptor* CreateServerInterceptor(
-      grpc::experimental::ServerRpcInfo*) override {
-    return std::make_unique<MalformedCounter>(calls_).release();  // gRPC owns it
+      grpc::experimental::ServerRpcInfo* call) override {
+    return std::make_unique<CallWatcher>(calls_, *call->server_context(),
+                                         scheduler_.has_value() ? &*scheduler_ : nullptr,
+                                         call->method())
+        .release();  // gRPC owns it
   }
 
  private:
   CallTable& calls_;
+  std::optional<Identity> scheduler_;
 };
 
 class Service : public GrpcService, private proto::Scheduler::CallbackService {
  public:
-  Service(Actor& actor, EventLoop& loop, std::function<bool()> leads)
-      : always_leads_(leads == nullptr), calls_(actor, loop, std::move(leads)) {}
+  Service(const Options& options, Actor& actor, EventLoop& loop)
+      : always_leads_(options.leads == nullptr),
+        calls_(actor, loop, options.leads),
+        check_(options.tls != nullptr) {}
   ~Service() override { Shutdown(); }
 
   absl::Status Listen(const Options& options) {
     gpr_set_log_function(LogForGrpc);
     grpc::EnableDefaultHealthCheckService(true);
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    if (options.has_reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     int chosen = 0;
-    builder.AddListeningPort(absl::StrCat(options.host, ":", options.port),
-                             grpc::InsecureServerCredentials(), &chosen);
+    builder.AddListeningPort(
+        absl::StrCat(options.host, ":", options.port),
+        options.tls != nullptr ? options.tls->ForServer() : grpc::InsecureServerCredentials(),
+        &chosen);
+    if (options.tls != nullptr) {
+      builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kConnectionAgeMilliseconds);
+    }
     // With two schedulers on one port, each would get some of the calls.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
@@ -220,7 +296,7 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
     builder.RegisterService(this);
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
         interceptors;
-    interceptors.push_back(std::make_unique<MalformedCounterFactory>(calls_));
+    interceptors.push_back(std::make_unique<CallWatcherFactory>(calls_, options.tls.get()));
     builder.experimental().SetInterceptorCreators(std::move(interceptors));
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || chosen == 0) {
@@ -258,7 +334,9 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
                  Reply& reply, const Reply& (Envelope::*reply_body)() const) {
     auto call = std::make_shared<UnaryCall<Reply>>(calls_, *context, reply_body, reply);
     UnaryCall<Reply>& reactor = *call;
-    reactor.Begin(std::move(call), context->peer(), ToMessage(request, request_body));
+    Message message = ToMessage(request, request_body);
+    const absl::Status status = check_.Fill(*context, message);
+    reactor.Begin(std::move(call), status, context->peer(), std::move(message));
     return &reactor;
   }
 
@@ -272,15 +350,17 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
 #undef COVEY_SERVE
   grpc::ServerWriteReactor<proto::WatchViewReply>* WatchView(
       Context* context, const proto::WatchViewRequest* request) override {
-    auto call = std::make_shared<WatchCall>(calls_, *context);
+    auto call = std::make_shared<WatchCall>(calls_, check_, *context);
     WatchCall& reactor = *call;
-    reactor.Begin(std::move(call), context->peer(),
-                  ToMessage(*request, &Envelope::mutable_watch_view_request));
+    Message message = ToMessage(*request, &Envelope::mutable_watch_view_request);
+    const absl::Status status = check_.Fill(*context, message);
+    reactor.Begin(std::move(call), status, context->peer(), std::move(message));
     return &reactor;
   }
 
   const bool always_leads_;
   CallTable calls_;
+  CallerCheck check_;
   uint32_t port_ = 0;
   bool ended_ = false;
   std::unique_ptr<grpc::Server> server_;
@@ -290,7 +370,7 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
 
 absl::StatusOr<std::unique_ptr<GrpcService>> GrpcService::Start(const Options& options,
                                                                 Actor& actor, EventLoop& loop) {
-  auto service = std::make_unique<Service>(actor, loop, options.leads);
+  auto service = std::make_unique<Service>(options, actor, loop);
   if (absl::Status status = service->Listen(options); !status.ok()) return status;
   return std::unique_ptr<GrpcService>(std::move(service));
 }

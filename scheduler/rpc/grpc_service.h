@@ -11,11 +11,16 @@
 #include "common/runtime/actor.h"
 #include "common/runtime/event_loop.h"
 
-namespace covey::scheduler {
+namespace covey {
+
+class TlsCredentials;
+
+namespace scheduler {
 
 // The control plane's gRPC service: converts typed calls into messages for the scheduler's actor,
-// and the actor's replies into replies of the calls; nothing else. The health service and
-// reflection are on. The health service reports NOT_SERVING while this scheduler does not lead, so
+// and the actor's replies into replies of the calls; nothing else. With certificates, each call's
+// message says whose it is (Message::caller), and the actor decides what the caller may do. The
+// health service reports NOT_SERVING while this scheduler does not lead, so
 // that load balancers find the leader.
 //
 //   on gRPC's threads   call ─▶ message ─▶ posted to the loop
@@ -46,6 +51,10 @@ class GrpcService : public MessagePort {
     // refusals are marked, so that callers try another scheduler (GrpcChannel). Null = it always
     // leads; otherwise the health service reports NOT_SERVING before SetServing.
     std::function<bool()> leads;
+    // Callers must show certificates. Null = without TLS.
+    std::shared_ptr<const TlsCredentials> tls;
+    // gRPC's reflection service, which shows the service's definition to tools.
+    bool has_reflection = false;
   };
 
   // Listens and begins to accept calls. UNAVAILABLE: the port is in use, or the host is not an
@@ -64,4 +73,5 @@ class GrpcService : public MessagePort {
   virtual void Shutdown() = 0;
 };
 
-}  // namespace covey::scheduler
+}  // namespace scheduler
+}  // namespace covey

@@ -56,16 +56,26 @@ class ProcessTest(unittest.TestCase):
 
 
 class Observer:
-    """Queries the scheduler at an address; `where`: the prefix of its commands."""
+    """Queries the scheduler at an address.
 
-    def __init__(self, address, where=()):
+    where: the prefix of its commands.
+    tls: the folder with the certificates of all roles; None = there are none.
+    """
+
+    def __init__(self, address, where=(), tls=None):
         self.address = address
         self.where = where
+        self.tls = tls
+
+    def tls_of(self, role):
+        """The options that show a certificate of this role."""
+        return ["--tls", os.path.join(self.tls, role)] if self.tls else []
 
     def status(self):
         """The reply of `covey status`; None when there is none."""
         run = subprocess.run(
-            [*self.where, COVEY, "status", "--scheduler", self.address, "-o", "json"],
+            [*self.where, COVEY, "status", "--scheduler", self.address, "-o", "json",
+             *self.tls_of("viewer")],
             capture_output=True, text=True, timeout=program.PATIENCE_SECONDS)
         return json.loads(run.stdout) if run.stdout else None
 
@@ -85,16 +95,18 @@ class Cluster(Observer):
     """Starts at once; ends with `test`, a ProcessTest."""
 
     def __init__(self, test, servers=1, groups=1, workers=1, loops=1, scheduler_options=(),
-                 server_options=()):
+                 server_options=(), tls=None):
+        super().__init__(None, tls=tls)
         self._test = test
         self._server_options = ["--loops", loops, *server_options]
         self._port_file = os.path.join(tempfile.mkdtemp(dir=test.folder), "port")
         self._scheduler_arguments = [
             SCHEDULER, "--job", JOB, "--servers", servers, "--groups", groups,
-            "--workers", workers, "--port-file", self._port_file, *scheduler_options,
+            "--workers", workers, "--port-file", self._port_file, *self.tls_of("scheduler"),
+            *scheduler_options,
         ]
         self.scheduler, self.port = self._start_scheduler()
-        super().__init__(f"127.0.0.1:{self.port}")
+        self.address = f"127.0.0.1:{self.port}"
         self.servers = [None] * servers
         for rank in range(servers):
             self.start_server(rank)
@@ -126,7 +138,8 @@ class Cluster(Observer):
                 self.start_server(rank)
 
     def server_arguments(self, rank):
-        return [SERVER, "--scheduler", self.address, "--job", JOB, "--rank", rank]
+        return [SERVER, "--scheduler", self.address, "--job", JOB, "--rank", rank,
+                *self.tls_of("server")]
 
     def environment(self, rank=-1):
         """The environment with which a worker joins."""
@@ -134,7 +147,8 @@ class Cluster(Observer):
 
     def count(self):
         """Runs the example that adds one to a shared counter; returns the counter."""
-        run = self._test.run_to_end("counter", [COUNTER, self.address, JOB])
+        run = self._test.run_to_end("counter", [COUNTER, self.address, JOB,
+                                                *self.tls_of("client")[1:]])
         self._test.assertEqual(0, run.code, run)
         return int(run.await_line(r"counted (\d+) times").group(1))
 

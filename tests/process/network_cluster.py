@@ -26,7 +26,7 @@ class NetworkCluster:
         scheduler = test.start("scheduler", [
             *outside.command(), cluster.SCHEDULER, "--job", cluster.JOB, "--servers", servers,
             "--groups", groups, "--workers", len(nodes) // groups, "--host", outside.address,
-            "--port-file", port_file, "--heartbeat", _HEARTBEAT, "--silence-min", _SILENCE_MIN,
+            "--insecure", "--port-file", port_file, "--heartbeat", _HEARTBEAT, "--silence-min", _SILENCE_MIN,
             *scheduler_options])
         program.await_true(lambda: os.path.exists(port_file) or not scheduler.running(),
                            f"a port file of {scheduler}")
@@ -34,7 +34,8 @@ class NetworkCluster:
             self.address = f"{outside.address}:{int(file.read())}"
         self.servers = [test.start(f"server-{rank}", [
             *outside.command(), cluster.SERVER, "--scheduler", self.address, "--job", cluster.JOB,
-            "--rank", rank, "--data-host", outside.address, "--loops", 1])
+            "--rank", rank, "--data-host", outside.address, "--insecure",
+            "--loops", 1])
             for rank in range(servers)]
         self.scheduler = scheduler
         self.workers = []
@@ -44,7 +45,8 @@ class NetworkCluster:
         for rank, node in enumerate(self._nodes):
             environment = {
                 "COVEY_SCHEDULER": self.address, "COVEY_JOB": cluster.JOB,
-                "COVEY_RANK": str(rank), "COVEY_DATA_HOST": node.address}
+                "COVEY_RANK": str(rank), "COVEY_DATA_HOST": node.address,
+                "COVEY_INSECURE": "true"}
             if self._labels is not None:
                 environment["COVEY_LABELS"] = self._labels[rank]
             self.workers.append(self._test.start(

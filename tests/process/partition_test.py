@@ -27,7 +27,7 @@ class RelayedCluster(cluster.Observer):
         host = relayed.nodes["scheduler"].address
         self.scheduler = test.start("scheduler", [
             *relayed.nodes["scheduler"].command(), cluster.SCHEDULER, "--job", cluster.JOB,
-            "--servers", _SERVERS, "--host", host, "--port-file", port_file,
+            "--servers", _SERVERS, "--host", host, "--insecure", "--port-file", port_file,
             "--log-file", os.path.join(test.folder, "decisions")])
         program.await_true(
             lambda: os.path.exists(port_file) or not self.scheduler.running(),
@@ -43,7 +43,7 @@ class RelayedCluster(cluster.Observer):
         node = self._relayed.nodes[f"server-{rank}"]
         self.servers[rank] = self._test.start(f"server-{rank}", [
             *node.command(), cluster.SERVER, "--scheduler", self.address, "--job", cluster.JOB,
-            "--rank", rank, "--data-host", node.address, "--loops", 1])
+            "--rank", rank, "--data-host", node.address, "--insecure", "--loops", 1])
 
     def restart_the_fallen(self):
         """Acts as a supervisor of servers."""

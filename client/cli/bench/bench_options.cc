@@ -147,6 +147,7 @@ void BenchOptions::AddTo(ConfigFile& file) {
   file.Add("scheduler", &scheduler,
            "measure this cluster instead of starting one, and print a result line");
   file.Add("job", &job, "the job of --scheduler");
+  file.Add("tls", &tls, "folder of a client's certificate, where --scheduler has --tls");
   file.Add("limit-partner", &limit_partner,
            "be the other process of a limit; used by this command itself");
 }

@@ -44,6 +44,7 @@ struct BenchOptions {
   // Set: measure this cluster, as a program started by `covey run`.
   std::string scheduler;
   std::string job = "default";
+  std::string tls;
   // Set: be the other process of a limit.
   std::string limit_partner;
 

@@ -211,7 +211,8 @@ absl::StatusOr<BenchResult> MeasureCluster(const BenchOptions& options,
   for (uint32_t i = 0; i < clients_max; ++i) {
     COVEY_ASSIGN_OR_RETURN(
         clients.emplace_back(),
-        client::ParameterClient::Connect({.scheduler = options.scheduler, .job = options.job}));
+        client::ParameterClient::Connect(
+            {.scheduler = options.scheduler, .job = options.job, .tls = options.tls}));
   }
   COVEY_ASSIGN_OR_RETURN(std::vector<pid_t> servers, LocalServers(options, *clients[0]));
   Measuring measuring(options, clients, std::move(servers), progress);

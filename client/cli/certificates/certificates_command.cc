@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -32,7 +33,7 @@ struct Shown {
 
 absl::StatusOr<Shown> Init(const CertificatesOptions& asked, absl::Time now) {
   COVEY_RETURN_IF_ERROR(
-      CertificateAuthority::Create(asked.folder, asked.trust_domain, now, asked.Lifetime()));
+      CertificateAuthority::Create(asked.folder, asked.trust_domain, now, asked.RootLifetime()));
   COVEY_ASSIGN_OR_RETURN(const auto authority, CertificateAuthority::Open(asked.folder));
   if (asked.json) return Shown{AuthorityJson(asked.folder, *authority, now)};
   return Shown{absl::StrCat(
@@ -44,18 +45,21 @@ absl::StatusOr<Shown> Init(const CertificatesOptions& asked, absl::Time now) {
 
 absl::StatusOr<Shown> Issue(const CertificatesOptions& asked, absl::Time now) {
   COVEY_ASSIGN_OR_RETURN(const auto authority, CertificateAuthority::Open(asked.folder));
-  COVEY_ASSIGN_OR_RETURN(const Certificate certificate,
-                         authority->Issue(asked.IdentityIn(authority->trust_domain()), now,
-                                          asked.Lifetime(), asked.out));
-  return Shown{asked.json ? IssuedJson(asked.out, certificate)
-                          : IssuedText(asked.out, certificate)};
+  if (asked.every_role) COVEY_RETURN_IF_ERROR(MakeFolder(asked.out));
+  std::vector<IssuedCertificate> issued;
+  for (const auto& [identity, folder, lifetime] : asked.CertificatesIn(authority->trust_domain())) {
+    COVEY_ASSIGN_OR_RETURN(const Certificate certificate,
+                           authority->Issue(identity, now, lifetime, folder));
+    issued.push_back({.folder = folder, .certificate = certificate});
+  }
+  return Shown{asked.json ? IssuedJson(issued) : IssuedText(issued)};
 }
 
 absl::Status Advance(const CertificatesOptions& asked, absl::Time now) {
   COVEY_ASSIGN_OR_RETURN(const auto authority, CertificateAuthority::Open(asked.folder));
   switch (*asked.step) {
     case Step::kAdd:
-      return authority->AddRoot(now, asked.Lifetime());
+      return authority->AddRoot(now, asked.RootLifetime());
     case Step::kUse:
       return authority->UseRoot(now);
     case Step::kRemove:

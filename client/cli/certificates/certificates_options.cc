@@ -17,6 +17,7 @@ namespace {
 using Action = CertificatesOptions::Action;
 using Step = CertificatesOptions::Step;
 
+constexpr absl::Duration kDay = absl::Hours(24);
 constexpr uint32_t kRootDays = 365;
 constexpr uint32_t kProcessDays = 7;
 constexpr uint32_t kPersonDays = 30;
@@ -42,10 +43,10 @@ struct FlagUse {
   absl::string_view actions;
 };
 constexpr FlagUse kFlags[] = {{"trust-domain", "init"}, {"days", "init, issue, rotate"},
-                              {"role", "issue"},        {"job", "issue"},
-                              {"every-job", "issue"},   {"rank", "issue"},
-                              {"out", "issue"},         {"step", "rotate"},
-                              {"force", "rotate"}};
+                              {"role", "issue"},        {"every-role", "issue"},
+                              {"job", "issue"},         {"every-job", "issue"},
+                              {"rank", "issue"},        {"out", "issue"},
+                              {"step", "rotate"},       {"force", "rotate"}};
 
 absl::Status Wrong(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
@@ -83,6 +84,8 @@ void CertificatesOptions::AddTo(ConfigFile& options) {
       },
       [this] { return role.has_value() ? std::string(NameOf(*role)) : ""; },
       "issue: scheduler, server, worker, client, viewer or admin");
+  options.Add("every-role", &every_role,
+              "issue: instead of --role; makes a folder for each role in that of --out");
   options.Add("job", &job, "issue: name of the job");
   options.Add("every-job", &every_job, "issue: instead of --job, for a viewer or admin");
   options.Add(
@@ -148,9 +151,13 @@ absl::Status CertificatesOptions::Check(const ConfigFile& options) {
 }
 
 absl::Status CertificatesOptions::CheckIssue() const {
-  if (!role.has_value()) {
+  if (role.has_value() == every_role) {
     return Wrong(
-        "for whom? pass --role: scheduler, server, worker, client, or viewer or admin for people");
+        "for whom? pass --role: scheduler, server, worker, client, or viewer or admin for people; "
+        "or --every-role instead");
+  }
+  if (every_role && (every_job || rank.has_value())) {
+    return Wrong("--every-role takes neither --every-job nor --rank; name one role for these");
   }
   if (job.empty() && !every_job) {
     return Wrong(absl::StrCat("for which job? pass --job JOB",
@@ -158,24 +165,35 @@ absl::Status CertificatesOptions::CheckIssue() const {
                               "; the name that the processes get as --job"));
   }
   if (!job.empty() && every_job) return Wrong("pass --job or --every-job, and not both");
-  COVEY_RETURN_IF_ERROR(CheckIdentity(IdentityIn(trust_domain)));
+  for (const Issued& issued : CertificatesIn(trust_domain)) {
+    COVEY_RETURN_IF_ERROR(CheckIdentity(issued.identity));
+  }
   if (out.empty()) {
     return Wrong("where to? pass --out NODE-DIR, a folder for this node or person alone");
   }
   return absl::OkStatus();
 }
 
-Identity CertificatesOptions::IdentityIn(const std::string& trust_domain) const {
-  return {.trust_domain = trust_domain,
-          .job = every_job ? std::nullopt : std::optional(job),
-          .role = *role,
-          .rank = rank};
+CertificatesOptions::Issued CertificatesOptions::CertificateOf(
+    IdentityRole of, const std::string& trust_domain) const {
+  return {.identity = {.trust_domain = trust_domain,
+                       .job = every_job ? std::nullopt : std::optional(job),
+                       .role = of,
+                       .rank = rank},
+          .folder = every_role ? absl::StrCat(out, "/", NameOf(of)) : out,
+          .lifetime = kDay * days.value_or(IsPerson(of) ? kPersonDays : kProcessDays)};
 }
 
-absl::Duration CertificatesOptions::Lifetime() const {
-  const uint32_t usual =
-      action != Action::kIssue ? kRootDays : (IsPerson(role) ? kPersonDays : kProcessDays);
-  return absl::Hours(24) * days.value_or(usual);
+std::vector<CertificatesOptions::Issued> CertificatesOptions::CertificatesIn(
+    const std::string& trust_domain) const {
+  if (role.has_value()) return {CertificateOf(*role, trust_domain)};
+  std::vector<Issued> certificates;
+  for (const IdentityRole each : kIdentityRoles) {
+    certificates.push_back(CertificateOf(each, trust_domain));
+  }
+  return certificates;
 }
+
+absl::Duration CertificatesOptions::RootLifetime() const { return kDay * days.value_or(kRootDays); }
 
 }  // namespace covey::cli

@@ -28,6 +28,7 @@ struct CertificatesOptions {
   std::optional<uint32_t> days;
   // Of issue; the trust domain is that of the authority.
   std::optional<IdentityRole> role;
+  bool every_role = false;
   std::string job;
   bool every_job = false;
   std::optional<uint32_t> rank;
@@ -43,13 +44,20 @@ struct CertificatesOptions {
   // After `options` is loaded: takes its words, and checks that everything fits the action.
   // INVALID_ARGUMENT: what is wrong, and what to write.
   absl::Status Check(const ConfigFile& options);
-  // Of issue, for an authority of `trust_domain`. Precondition: `role` is given.
-  Identity IdentityIn(const std::string& trust_domain) const;
-  // How long the new certificate is valid.
-  absl::Duration Lifetime() const;
+  // Of issue: a certificate that is to be made.
+  struct Issued {
+    Identity identity;
+    std::string folder;
+    absl::Duration lifetime;
+  };
+  // For an authority of `trust_domain`: one, or one for each role.
+  std::vector<Issued> CertificatesIn(const std::string& trust_domain) const;
+  // How long the new root of init and rotate is valid.
+  absl::Duration RootLifetime() const;
 
  private:
   absl::Status CheckIssue() const;
+  Issued CertificateOf(IdentityRole of, const std::string& trust_domain) const;
 
   std::vector<std::string> words_;
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/console/json_text.h"
@@ -61,21 +62,29 @@ std::string ShowLeft(absl::Duration left) {
   return absl::StrCat(minutes, " min");
 }
 
-std::string IssuedText(const std::string& folder, const Certificate& certificate) {
-  const auto identity = certificate.FindIdentity();
-  return absl::StrCat("issued in ", folder, ": ", identity.ok() ? Describe(*identity) : "somebody",
-                      ", until ", FormatUtc(certificate.NotAfter()), ", serial ",
-                      certificate.Serial(), "\n");
+std::string IssuedText(std::span<const IssuedCertificate> issued) {
+  std::string text;
+  for (const auto& [folder, certificate] : issued) {
+    const auto identity = certificate.FindIdentity();
+    absl::StrAppend(&text, "issued in ", folder, ": ",
+                    identity.ok() ? Describe(*identity) : "somebody", ", until ",
+                    FormatUtc(certificate.NotAfter()), ", serial ", certificate.Serial(), "\n");
+  }
+  return text;
 }
 
-std::string IssuedJson(const std::string& folder, const Certificate& certificate) {
-  Json json = {{"folder", folder}};
-  if (const auto identity = certificate.FindIdentity(); identity.ok()) {
-    json["identity"] = IdentityJson(*identity);
+std::string IssuedJson(std::span<const IssuedCertificate> issued) {
+  Json all = Json::array();
+  for (const auto& [folder, certificate] : issued) {
+    Json json = {{"folder", folder}};
+    if (const auto identity = certificate.FindIdentity(); identity.ok()) {
+      json["identity"] = IdentityJson(*identity);
+    }
+    json["serial"] = certificate.Serial();
+    json["not_after"] = FormatUtc(certificate.NotAfter());
+    all.push_back(std::move(json));
   }
-  json["serial"] = certificate.Serial();
-  json["not_after"] = FormatUtc(certificate.NotAfter());
-  return JsonText(json);
+  return JsonText(all.size() == 1 ? all[0] : all);
 }
 
 std::vector<std::string> AuthorityProblems(const std::string& folder,

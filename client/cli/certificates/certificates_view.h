@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,14 @@ namespace covey::cli {
 std::string ShowLeft(absl::Duration left);
 
 // A certificate that was issued just now into `folder`.
-std::string IssuedText(const std::string& folder, const Certificate& certificate);
-std::string IssuedJson(const std::string& folder, const Certificate& certificate);
+struct IssuedCertificate {
+  std::string folder;
+  Certificate certificate;
+};
+// A line for each.
+std::string IssuedText(std::span<const IssuedCertificate> issued);
+// An object for one, an array for several.
+std::string IssuedJson(std::span<const IssuedCertificate> issued);
 
 // The problems of an authority, each with a remedy.
 std::vector<std::string> AuthorityProblems(const std::string& folder,

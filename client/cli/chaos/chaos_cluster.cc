@@ -46,7 +46,7 @@ absl::Status ChaosCluster::StartAll() {
   for (uint32_t rank = 0; rank < options_.workers() && !options_.program.empty(); ++rank) {
     COVEY_RETURN_IF_ERROR(StartAgain(absl::StrCat("worker-", rank)));
   }
-  scheduler_ = std::make_unique<SchedulerStub>(address_);
+  scheduler_ = std::make_unique<SchedulerStub>(SchedulerTarget{.addresses = address_, .tls = ""});
   return absl::OkStatus();
 }
 

@@ -77,7 +77,8 @@ absl::StatusOr<client::Table> FindTable(SchedulerStub scheduler, const std::stri
       absl::StrCat("no table '", name, "'; `covey tables` lists those of the cluster"));
 }
 
-absl::StatusOr<LookedUpRows> LookUp(const std::string& scheduler, const LookupOptions& options) {
+absl::StatusOr<LookedUpRows> LookUp(const SchedulerTarget& scheduler,
+                                    const LookupOptions& options) {
   COVEY_ASSIGN_OR_RETURN(const client::Table table,
                          FindTable(SchedulerStub(scheduler), options.table));
   if (options.keys.size() > kElementsMax / table.width) {
@@ -85,8 +86,10 @@ absl::StatusOr<LookedUpRows> LookUp(const std::string& scheduler, const LookupOp
                                                    " elements are more than ", kElementsMax,
                                                    " numbers; look up fewer keys at a time"));
   }
-  COVEY_ASSIGN_OR_RETURN(const auto client, client::ParameterClient::Connect(
-                                                {.scheduler = scheduler, .job = options.job}));
+  COVEY_ASSIGN_OR_RETURN(
+      const auto client,
+      client::ParameterClient::Connect(
+          {.scheduler = scheduler.addresses, .job = options.job, .tls = scheduler.tls}));
   LookedUpRows rows{.table = table.name,
                     .width = table.width,
                     .keys = options.keys,
@@ -132,7 +135,7 @@ int LookupCommand(int count, const char* const* arguments) {
     PrintFailure(arguments[0], status);
     return kExitUsage;
   }
-  const absl::StatusOr<LookedUpRows> rows = LookUp(scheduler.scheduler, what);
+  const absl::StatusOr<LookedUpRows> rows = LookUp(scheduler.target(), what);
   if (!rows.ok()) {
     PrintFailure(arguments[0], rows.status());
     return ExitCodeOf(rows.status());

@@ -71,7 +71,7 @@ int ExportCommand(int count, const char* const* arguments) {
     return kExitUsage;
   }
   const absl::StatusOr<ExportedModel> model =
-      ExportModel(scheduler.scheduler, job, what, [&](absl::string_view line) {
+      ExportModel(scheduler.target(), job, what, [&](absl::string_view line) {
         WriteAll(STDERR_FILENO, absl::StrCat("covey export: ", line, "\n"));
       });
   if (!model.ok()) {

@@ -67,11 +67,11 @@ class Export {
   Export(const ExportOptions& options, const std::function<void(absl::string_view)>& progress)
       : options_(options), progress_(progress), last_progress_(MonotonicNow()) {}
 
-  absl::StatusOr<ExportedModel> Run(const std::string& scheduler, const std::string& job);
+  absl::StatusOr<ExportedModel> Run(const SchedulerTarget& scheduler, const std::string& job);
 
  private:
   // The tables that are asked for, by name.
-  absl::StatusOr<std::vector<Source>> FindTables(const std::string& scheduler) const;
+  absl::StatusOr<std::vector<Source>> FindTables(const SchedulerTarget& scheduler) const;
   // Reads the table into values_; returns its version.
   absl::StatusOr<uint64_t> Read(const client::Table& table);
   // Appends values_ to the file.
@@ -86,7 +86,7 @@ class Export {
   std::vector<uint8_t> encoded_;
 };
 
-absl::StatusOr<std::vector<Source>> Export::FindTables(const std::string& scheduler) const {
+absl::StatusOr<std::vector<Source>> Export::FindTables(const SchedulerTarget& scheduler) const {
   COVEY_ASSIGN_OR_RETURN(const proto::ListTablesReply reply, SchedulerStub(scheduler).ListTables());
   std::vector<Source> sources;
   for (const proto::Table& table : reply.tables()) {
@@ -167,10 +167,12 @@ void Export::ShowProgress(size_t done, size_t count, uint64_t bytes_done, uint64
                          " of ", ShowBytes(bytes)));
 }
 
-absl::StatusOr<ExportedModel> Export::Run(const std::string& scheduler, const std::string& job) {
+absl::StatusOr<ExportedModel> Export::Run(const SchedulerTarget& scheduler,
+                                          const std::string& job) {
   COVEY_ASSIGN_OR_RETURN(const std::vector<Source> sources, FindTables(scheduler));
   COVEY_ASSIGN_OR_RETURN(client_,
-                         client::ParameterClient::Connect({.scheduler = scheduler, .job = job}));
+                         client::ParameterClient::Connect(
+                             {.scheduler = scheduler.addresses, .job = job, .tls = scheduler.tls}));
 
   ExportedModel model;
   for (const Source& source : sources) {
@@ -219,7 +221,7 @@ std::string DescribeExport(absl::string_view path, const ExportedModel& model) {
                       ShowBytes(model.bytes));
 }
 
-absl::StatusOr<ExportedModel> ExportModel(const std::string& scheduler, const std::string& job,
+absl::StatusOr<ExportedModel> ExportModel(const SchedulerTarget& scheduler, const std::string& job,
                                           const ExportOptions& options,
                                           const std::function<void(absl::string_view)>& progress) {
   return Export(options, progress).Run(scheduler, job);

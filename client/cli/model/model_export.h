@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/cli/scheduler/scheduler_stub.h"
 #include "common/tensor/wire_format.h"
 
 namespace covey::cli {
@@ -59,7 +60,7 @@ std::string DescribeExport(absl::string_view path, const ExportedModel& model);
 // UNAVAILABLE: no scheduler answers. OUT_OF_RANGE: a
 // value is beyond float16. DEADLINE_EXCEEDED: a table was not read in time. Else: the file could
 // not be written. The file is as before then.
-absl::StatusOr<ExportedModel> ExportModel(const std::string& scheduler, const std::string& job,
+absl::StatusOr<ExportedModel> ExportModel(const SchedulerTarget& scheduler, const std::string& job,
                                           const ExportOptions& options,
                                           const std::function<void(absl::string_view)>& progress);
 

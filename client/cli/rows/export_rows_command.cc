@@ -73,7 +73,7 @@ int ExportRowsCommand(int count, const char* const* arguments) {
     PrintFailure(arguments[0], status);
     return kExitUsage;
   }
-  what.scheduler = scheduler.scheduler;
+  what.scheduler = scheduler.target();
   const absl::StatusOr<ExportedRows> exported = ExportRows(what, [](absl::string_view line) {
     WriteAll(STDERR_FILENO, absl::StrCat("covey export-rows: ", line, "\n"));
   });

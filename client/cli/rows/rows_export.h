@@ -20,7 +20,7 @@ struct RowsExportOptions {
   // running cluster.
   std::string snapshot;
   std::string store;
-  std::string scheduler;
+  SchedulerTarget scheduler;
   std::string job = "default";
   // The folder of an earlier export: only what has changed since. Empty = all rows.
   std::string changed_since;

@@ -61,9 +61,10 @@ absl::StatusOr<RowsOrigin> ReadRunningTable(const ClusterChoice& cluster, const 
                          SchedulerStub(cluster.scheduler).ListTables());
   COVEY_ASSIGN_OR_RETURN(const proto::Table found,
                          FindSparse(listed.tables(), table, "the cluster"));
-  COVEY_ASSIGN_OR_RETURN(
-      const auto client,
-      client::ParameterClient::Connect({.scheduler = cluster.scheduler, .job = cluster.job}));
+  COVEY_ASSIGN_OR_RETURN(const auto client,
+                         client::ParameterClient::Connect({.scheduler = cluster.scheduler.addresses,
+                                                           .job = cluster.job,
+                                                           .tls = cluster.scheduler.tls}));
   COVEY_ASSIGN_OR_RETURN(
       const auto reader,
       client::RowReader::Create(*client, client::TableOf(found),

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/cli/scheduler/scheduler_stub.h"
 #include "client/resume_token.h"
 #include "common/store/folder.h"
 #include "proto/view.pb.h"
@@ -44,7 +45,7 @@ absl::StatusOr<RowsOrigin> ReadStoredTable(Folder& store, const std::string& sna
                                            const std::string& table, TakeRows take);
 
 struct ClusterChoice {
-  std::string scheduler;
+  SchedulerTarget scheduler;
   std::string job;
   // Only what has changed since.
   std::optional<client::ResumeToken> since;

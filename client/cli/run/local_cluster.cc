@@ -104,7 +104,8 @@ void LocalCluster::Step(absl::Time now) {
     // gRPC starts threads, which a forked child lacks: so the first processes are started before. A
     // child that is forked later calls nothing that those threads could hold.
     if (fleet_.others_started() && !supervisor.stopping()) {
-      status_.emplace(fleet_.processes().address());
+      status_.emplace(SchedulerTarget{.addresses = fleet_.processes().address(),
+                                      .tls = options_.TlsOf(IdentityRole::kViewer)});
     }
   }
   if (status_.has_value()) FollowStatus(now);
@@ -190,9 +191,10 @@ void LocalCluster::WriteEvents() {
 
 void LocalCluster::Export() {
   exported_ = true;
-  const absl::StatusOr<ExportedModel> model =
-      ExportModel(fleet_.processes().address(), options_.job, {.path = options_.export_file},
-                  [this](absl::string_view line) { display_.Say(line); });
+  const absl::StatusOr<ExportedModel> model = ExportModel(
+      {.addresses = fleet_.processes().address(), .tls = options_.TlsOf(IdentityRole::kClient)},
+      options_.job, {.path = options_.export_file},
+      [this](absl::string_view line) { display_.Say(line); });
   if (!model.ok()) {
     fleet_.supervisor().Fail(absl::StrCat("--export: ", model.status().message()), MonotonicNow());
     return;

@@ -100,6 +100,9 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
       "feedback-flush-steps", &options.feedback_flush_steps,
       "with --store: at each multiple of this step (100), gradients with error feedback travel "
       "as float32 with all that was kept, and snapshots of bsp and ssp tables are cut there");
+  file.Add("tls", &options.tls,
+           "folder with the certificates of all roles (covey certificates issue --every-role): the "
+           "processes show each other theirs, and encrypt what they send");
   file.Add("durability", &options.durability,
            "what the run may lose: memory (what only servers hold is lost with them), replicated "
            "(every table has two replicas or more), or flushed:2s (with --store: all updates are "

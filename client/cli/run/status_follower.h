@@ -21,7 +21,7 @@ class StatusFollower {
   static constexpr absl::Duration kFinalMax = absl::Seconds(1);
 
   // "host:port" of the scheduler.
-  explicit StatusFollower(const std::string& address) : poller_(address) {}
+  explicit StatusFollower(const SchedulerTarget& scheduler) : poller_(scheduler) {}
 
   // Readable once a reply has arrived.
   int descriptor() const { return poller_.descriptor(); }

@@ -121,7 +121,7 @@ int DrainCommand(int count, const char* const* arguments) {
     return kExitUsage;
   }
   asked.node = words[0];
-  SchedulerStub stub(scheduler.scheduler);
+  SchedulerStub stub(scheduler.target());
   const absl::StatusOr<Drained> drained = Run(stub, asked);
   if (!drained.ok()) {
     PrintFailure(arguments[0], drained.status());

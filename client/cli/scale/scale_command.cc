@@ -80,7 +80,7 @@ int ScaleCommand(int count, const char* const* arguments) {
                                    "no number given; pass --servers N, --workers N or both"));
     return kExitUsage;
   }
-  SchedulerStub stub(scheduler.scheduler);
+  SchedulerStub stub(scheduler.target());
   const absl::StatusOr<uint64_t> epoch = Run(stub, asked);
   if (!epoch.ok()) {
     PrintFailure(arguments[0], epoch.status());

@@ -35,6 +35,9 @@ std::optional<int> LoadWithShortOutput(ConfigFile& options, int count,
 
 void SchedulerOptions::AddTo(ConfigFile& options) {
   options.Add("scheduler", &scheduler, "HOST:PORT[,HOST:PORT] of the scheduler; required");
+  options.Add(
+      "tls", &tls,
+      "folder of your certificate (covey certificates issue), where the scheduler has --tls");
   AddOutput(options, &json);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "client/cli/scheduler/scheduler_stub.h"
 #include "common/runtime/config_file.h"
 
 namespace covey::cli {
@@ -19,10 +20,13 @@ std::optional<int> LoadWithShortOutput(ConfigFile& options, int count,
 struct SchedulerOptions {
   // "host:port", or several: "host:port,host:port".
   std::string scheduler;
+  // The folder of the user's certificate; empty = none.
+  std::string tls;
   // For a program instead of a human.
   bool json = false;
 
-  // --scheduler HOST:PORT[,HOST:PORT] and --output table|json; this outlives `options`.
+  SchedulerTarget target() const { return {.addresses = scheduler, .tls = tls}; }
+  // --scheduler HOST:PORT[,HOST:PORT], --tls DIR and --output table|json; this outlives `options`.
   void AddTo(ConfigFile& options);
   // Reads the command line, including `-o`. Returns an exit code when the command should end.
   std::optional<int> Load(ConfigFile& options, int count, const char* const* arguments);

@@ -6,20 +6,25 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/scheduler_failover.h"
+#include "common/security/tls_credentials.h"
+#include "common/security/wall_clock.h"
 #include "proto/scheduler_service.grpc.pb.h"
 
 namespace covey::cli {
 namespace {
 
-std::unique_ptr<proto::Scheduler::Stub> MakeStub(const std::string& address) {
+std::unique_ptr<proto::Scheduler::Stub> MakeStub(
+    const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kControlEnvelopeBytesMax);
   // Network proxies must not be used between two processes of a cluster.
@@ -27,8 +32,7 @@ std::unique_ptr<proto::Scheduler::Stub> MakeStub(const std::string& address) {
   // A restarted scheduler is found soon, however long it was away.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  return proto::Scheduler::NewStub(
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  return proto::Scheduler::NewStub(grpc::CreateCustomChannel(address, credentials, arguments));
 }
 
 gpr_timespec Deadline() {
@@ -38,7 +42,8 @@ gpr_timespec Deadline() {
 absl::Status NobodyAnswers(const std::string& addresses) {
   return absl::UnavailableError(absl::StrCat("no scheduler answers at ", addresses, " within ",
                                              absl::FormatDuration(SchedulerStub::kDeadline),
-                                             "; is it running, and is this its port?"));
+                                             "; is it running, is this its port, and do both "
+                                             "or neither have --tls?"));
 }
 
 absl::Status ToStatus(const grpc::Status& status, const grpc::ClientContext& context,
@@ -50,6 +55,12 @@ absl::Status ToStatus(const grpc::Status& status, const grpc::ClientContext& con
                       absl::StrCat("scheduler at ", address, ": ", status.error_message()));
 }
 
+absl::StatusOr<std::shared_ptr<const TlsCredentials>> FindCredentials(const std::string& folder) {
+  if (folder.empty()) return nullptr;
+  COVEY_ASSIGN_OR_RETURN(TlsCredentials credentials, TlsCredentials::Load(folder, WallClockNow()));
+  return std::make_shared<const TlsCredentials>(std::move(credentials));
+}
+
 // In the order given; queries start with the one that answered last.
 struct Schedulers {
   struct Scheduler {
@@ -57,14 +68,24 @@ struct Schedulers {
     std::unique_ptr<proto::Scheduler::Stub> stub;
   };
 
-  explicit Schedulers(const std::string& addresses) : addresses(addresses) {
+  explicit Schedulers(const SchedulerTarget& target)
+      : addresses(target.addresses), tls(FindCredentials(target.tls)) {
+    const std::shared_ptr<grpc::ChannelCredentials> credentials =
+        tls.ok() && *tls != nullptr ? (*tls)->ForSchedulersOf(std::nullopt)
+                                    : grpc::InsecureChannelCredentials();
     for (const std::string& address : SplitSchedulers(addresses)) {
-      all.push_back({.address = address, .stub = MakeStub(address)});
+      all.push_back({.address = address, .stub = MakeStub(address, credentials)});
     }
   }
   void AskTheNext() { current = (current + 1) % all.size(); }
+  // What the user is told of a call that failed with `status`.
+  absl::Status Explain(const absl::Status& status) const {
+    return WithReason(status, tls.ok() ? tls->get() : nullptr, WallClockNow());
+  }
 
   const std::string addresses;
+  // Null = none. When not OK, no call is made.
+  const absl::StatusOr<std::shared_ptr<const TlsCredentials>> tls;
   std::vector<Scheduler> all;
   size_t current = 0;
 };
@@ -78,6 +99,7 @@ struct SchedulerStub::Connection : Schedulers {
   absl::StatusOr<Reply> Ask(grpc::Status (proto::Scheduler::Stub::*method)(grpc::ClientContext*,
                                                                            const Request&, Reply*),
                             const Request& request) {
+    COVEY_RETURN_IF_ERROR(tls.status());
     // The error of a standby, which says more than that of a silent scheduler.
     absl::Status stands_by;
     for (size_t attempt = 0; attempt < all.size(); ++attempt) {
@@ -92,12 +114,12 @@ struct SchedulerStub::Connection : Schedulers {
       if (IsFromScheduler(status, context)) stands_by = outcome;
       AskTheNext();
     }
-    return stands_by.ok() ? NobodyAnswers(addresses) : stands_by;
+    return stands_by.ok() ? Explain(NobodyAnswers(addresses)) : stands_by;
   }
 };
 
-SchedulerStub::SchedulerStub(const std::string& addresses)
-    : connection_(std::make_unique<Connection>(addresses)) {}
+SchedulerStub::SchedulerStub(const SchedulerTarget& target)
+    : connection_(std::make_unique<Connection>(target)) {}
 
 SchedulerStub::~SchedulerStub() = default;
 
@@ -145,9 +167,9 @@ struct StatusPoller::Call {
   grpc::Status status;
 };
 
-StatusPoller::StatusPoller(const std::string& addresses)
+StatusPoller::StatusPoller(const SchedulerTarget& target)
     : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      connection_(std::make_unique<Connection>(addresses)) {
+      connection_(std::make_unique<Connection>(target)) {
   COVEY_CHECK(descriptor_ >= 0);
 }
 
@@ -163,6 +185,12 @@ StatusPoller::~StatusPoller() {
 void StatusPoller::Ask() {
   if (call_) return;
   call_ = std::make_unique<Call>();
+  if (!connection_->tls.ok()) {
+    call_->status = {static_cast<grpc::StatusCode>(connection_->tls.status().code()),
+                     std::string(connection_->tls.status().message())};
+    eventfd_write(descriptor_, 1);
+    return;
+  }
   call_->context.set_deadline(Deadline());
   call_->request.set_events_after(last_event_);
   connection_->all[connection_->current].stub->async()->GetStatus(

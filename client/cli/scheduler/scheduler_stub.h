@@ -15,17 +15,25 @@ namespace covey::cli {
 
 // Requests of the command line to a scheduler. Neither class joins the cluster.
 
+// Where the schedulers are, and what a command shows them.
+struct SchedulerTarget {
+  // "host:port", or several: "host:port,host:port".
+  std::string addresses;
+  // The folder of the certificate of this command's user; empty = none.
+  std::string tls;
+};
+
 // Of several schedulers one leads. They are tried in turn, beginning with the one that answered
 // last, until one answers that is not a standby.
 //
 // Blocks, at most for the deadline per scheduler. UNAVAILABLE: no scheduler answered, or only
-// standbys did; the message tells a user which.
+// standbys did; the message tells a user which. FAILED_PRECONDITION: the folder of the certificate
+// is not right.
 class SchedulerStub {
  public:
   static constexpr absl::Duration kDeadline = absl::Seconds(2);
 
-  // "host:port", or several: "host:port,host:port".
-  explicit SchedulerStub(const std::string& addresses);
+  explicit SchedulerStub(const SchedulerTarget& target);
   ~SchedulerStub();
 
   absl::StatusOr<proto::StatusReply> GetStatus();
@@ -53,8 +61,7 @@ class SchedulerStub {
 // Confined to one thread; gRPC's own threads only signal the descriptor.
 class StatusPoller {
  public:
-  // "host:port", or several: "host:port,host:port".
-  explicit StatusPoller(const std::string& addresses);
+  explicit StatusPoller(const SchedulerTarget& target);
   // Cancels a pending call, and waits for it.
   ~StatusPoller();
 

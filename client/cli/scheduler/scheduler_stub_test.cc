@@ -82,7 +82,9 @@ std::string DeadAddress() { return FakeScheduler(0, Mood::kLeads).address(); }
 TEST(SchedulerStubTest, TheOneThatLeadsAnswersWhereverItStandsInTheList) {
   FakeScheduler standby(1, Mood::kLeadsWhenAskedAgain);
   FakeScheduler leader(2, Mood::kLeads);
-  SchedulerStub stub(absl::StrCat(DeadAddress(), ", ", standby.address(), ",", leader.address()));
+  SchedulerStub stub(
+      {.addresses = absl::StrCat(DeadAddress(), ", ", standby.address(), ",", leader.address()),
+       .tls = ""});
   for (int i = 0; i < 3; ++i) {
     const auto reply = stub.Scale({});
     ASSERT_TRUE(reply.ok()) << reply.status();
@@ -93,7 +95,8 @@ TEST(SchedulerStubTest, TheOneThatLeadsAnswersWhereverItStandsInTheList) {
 TEST(SchedulerStubTest, WhatTheLeaderSaysIsTheAnswer) {
   FakeScheduler leader(1, Mood::kNotReady);
   FakeScheduler other(2, Mood::kLeads);
-  SchedulerStub stub(absl::StrCat(leader.address(), ",", other.address()));
+  SchedulerStub stub(
+      {.addresses = absl::StrCat(leader.address(), ",", other.address()), .tls = ""});
   const absl::Status status = stub.Scale({}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(status.message(), HasSubstr("waits for servers"));
@@ -103,10 +106,13 @@ TEST(SchedulerStubTest, SaysThatAllStandByOrThatNobodyAnswers) {
   FakeScheduler standby(1, Mood::kStandsBy);
   const std::string dead = DeadAddress();
   const absl::Status waits =
-      SchedulerStub(absl::StrCat(standby.address(), ",", dead)).Scale({}).status();
+      SchedulerStub({.addresses = absl::StrCat(standby.address(), ",", dead), .tls = ""})
+          .Scale({})
+          .status();
   EXPECT_EQ(waits.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(waits.message(), HasSubstr(absl::StrCat(standby.address(), ": stands by")));
-  const absl::Status silence = SchedulerStub(absl::StrCat(dead, ",", dead)).Scale({}).status();
+  const absl::Status silence =
+      SchedulerStub({.addresses = absl::StrCat(dead, ",", dead), .tls = ""}).Scale({}).status();
   EXPECT_EQ(silence.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(silence.message(),
               HasSubstr(absl::StrCat("no scheduler answers at ", dead, ",", dead)));
@@ -123,7 +129,9 @@ absl::StatusOr<proto::StatusReply> AskAndTake(StatusPoller& poller) {
 TEST(StatusPollerTest, AsksTheNextUntilOneAnswers) {
   FakeScheduler standby(1, Mood::kStandsBy);
   FakeScheduler leader(2, Mood::kLeads);
-  StatusPoller poller(absl::StrCat(standby.address(), ",", DeadAddress(), ",", leader.address()));
+  StatusPoller poller(
+      {.addresses = absl::StrCat(standby.address(), ",", DeadAddress(), ",", leader.address()),
+       .tls = ""});
   EXPECT_THAT(AskAndTake(poller).status().message(), HasSubstr("stands by"));
   EXPECT_FALSE(AskAndTake(poller).ok());
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(AskAndTake(poller).ok()) << i;
@@ -132,7 +140,8 @@ TEST(StatusPollerTest, AsksTheNextUntilOneAnswers) {
 TEST(StatusPollerTest, TakesAllEventsOfASchedulerThatWasStartedAnew) {
   auto before = std::make_unique<FakeScheduler>(1, Mood::kLeads);
   FakeScheduler after(2, Mood::kLeads);
-  StatusPoller poller(absl::StrCat(before->address(), ",", after.address()));
+  StatusPoller poller(
+      {.addresses = absl::StrCat(before->address(), ",", after.address()), .tls = ""});
   for (int i = 0; i < 3; ++i) EXPECT_EQ(AskAndTake(poller)->events_size(), 1) << i;
   before.reset();
   EXPECT_FALSE(AskAndTake(poller).ok());

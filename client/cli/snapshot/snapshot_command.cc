@@ -115,7 +115,7 @@ std::string AndReused(uint64_t bytes) {
 
 absl::StatusOr<std::string> Create(const Asked& asked) {
   COVEY_ASSIGN_OR_RETURN(const proto::SnapshotStatus made,
-                         CreateSnapshot(asked.scheduler.scheduler, asked.timeout));
+                         CreateSnapshot(asked.scheduler.target(), asked.timeout));
   if (!asked.json()) {
     return absl::StrCat(
         made.folder(), " is complete: ", ShowBytes(made.bytes()), AndReused(made.reused_bytes()),
@@ -132,7 +132,7 @@ absl::StatusOr<std::string> Create(const Asked& asked) {
 
 absl::StatusOr<std::string> Restore(const Asked& asked) {
   COVEY_ASSIGN_OR_RETURN(const proto::RestoreStatus restored,
-                         RestoreTables(asked.scheduler.scheduler, asked.restore, asked.timeout));
+                         RestoreTables(asked.scheduler.target(), asked.restore, asked.timeout));
   return asked.json() ? RestoredJson(restored) : RestoredText(restored);
 }
 
@@ -264,6 +264,8 @@ int SnapshotCommand(int count, const char* const* arguments) {
               "folder with the snapshots; required, except for create and restore");
   options.Add("scheduler", &asked.scheduler.scheduler,
               "create, restore: HOST:PORT[,HOST:PORT] of the job's scheduler");
+  options.Add("tls", &asked.scheduler.tls,
+              "create, restore: folder of your certificate, where the scheduler has --tls");
   options.Add("timeout", &asked.timeout, "create, restore: give up waiting after this duration");
   options.Add("table", &asked.tables,
               "restore: NAME[=NEWNAME], a table of the snapshot, and its name in the job when "

@@ -32,7 +32,7 @@ std::string HowFar(const proto::SnapshotStatus* status) {
 
 }  // namespace
 
-absl::StatusOr<proto::SnapshotStatus> CreateSnapshot(const std::string& scheduler,
+absl::StatusOr<proto::SnapshotStatus> CreateSnapshot(const SchedulerTarget& scheduler,
                                                      absl::Duration timeout) {
   SchedulerStub stub(scheduler);
   COVEY_ASSIGN_OR_RETURN(const proto::CreateSnapshotReply created, stub.CreateSnapshot());

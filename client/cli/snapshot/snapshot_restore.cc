@@ -46,7 +46,7 @@ absl::StatusOr<proto::RestoreTablesRequest> RestoreRequest(const std::string& sn
   return request;
 }
 
-absl::StatusOr<proto::RestoreStatus> RestoreTables(const std::string& scheduler,
+absl::StatusOr<proto::RestoreStatus> RestoreTables(const SchedulerTarget& scheduler,
                                                    const proto::RestoreTablesRequest& request,
                                                    absl::Duration timeout) {
   SchedulerStub stub(scheduler);

@@ -26,7 +26,7 @@ int StatusCommand(int count, const char* const* arguments) {
   options.Add("events", &all_events, "all decisions that the scheduler still keeps");
   if (const auto code = asked.Load(options, count, arguments)) return *code;
 
-  absl::StatusOr<proto::StatusReply> status = SchedulerStub(asked.scheduler).GetStatus();
+  absl::StatusOr<proto::StatusReply> status = SchedulerStub(asked.target()).GetStatus();
   if (!status.ok()) {
     PrintFailure(arguments[0], status.status());
     return ExitCodeOf(status.status());

@@ -74,6 +74,10 @@ std::string StatusText(const proto::StatusReply& status) {
   if (!view.waiting_for().empty()) {
     absl::StrAppend(&text, "  waiting for ", view.waiting_for(), "\n");
   }
+  if (status.insecure()) {
+    absl::StrAppend(&text,
+                    "  INSECURE: everybody who reaches the scheduler is served; give it --tls\n");
+  }
   if (const std::string durability = DurabilityLine(status.at_risk()); !durability.empty()) {
     absl::StrAppend(&text, "  ", durability, "\n");
   }

@@ -84,7 +84,7 @@ int TablesCommand(int count, const char* const* arguments) {
     return kExitUsage;
   }
 
-  SchedulerStub scheduler(asked.scheduler);
+  SchedulerStub scheduler(asked.target());
   const absl::StatusOr<proto::ListTablesReply> tables = Run(scheduler, *change);
   if (!tables.ok()) {
     PrintFailure(arguments[0], tables.status());

@@ -38,7 +38,7 @@ from covey.definitions import (Optimizer, SparseTableSpec, TableSpec, adagrad, a
                                rowwise_adagrad, sgd, step_decay, uniform, vectors)
 from covey.errors import (Aborted, AlreadyExists, Cancelled, CoveyError, DataLoss, DeadlineExceeded,
                           FailedPrecondition, Internal, InvalidArgument, NotFound, OutOfRange,
-                          ResourceExhausted, Unavailable)
+                          PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable)
 from covey.handle import Handle, Result
 from covey.local_cluster import init
 from covey.local_rows import LocalRows
@@ -56,9 +56,9 @@ __all__ = [
     "Aborted", "AlreadyExists", "Answers", "Batch", "CacheCounts", "Cancelled", "Client",
     "CoveyError", "DataLoss", "DataSource", "DeadlineExceeded", "FailedPrecondition",
     "FilterCounts", "Function", "Group", "Handle", "Internal", "InvalidArgument", "LocalRows",
-    "NotFound", "Optimizer", "OutOfRange", "Query", "ResourceExhausted", "Result", "RowCache",
+    "NotFound", "Optimizer", "OutOfRange", "PermissionDenied", "Query", "ResourceExhausted", "Result", "RowCache",
     "RowFilter", "RowPiece", "RowReader", "SparseTable", "SparseTableSpec", "Step", "Table",
-    "TableSpec", "TableState", "Unavailable", "Vectors", "Worker", "adagrad", "adam", "adamw",
+    "TableSpec", "TableState", "Unauthenticated", "Unavailable", "Vectors", "Worker", "adagrad", "adam", "adamw",
     "connect", "constant", "cosine", "ftrl", "init", "join", "keep_freed_memory", "lamb", "lars",
     "linear", "momentum", "nesterov", "normal", "rowwise_adagrad", "sgd", "step_decay", "uniform",
     "vectors",

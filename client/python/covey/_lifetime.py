@@ -28,7 +28,9 @@ def settings(**given: Any) -> list[str]:
     for name, value in given.items():
         if value is None:
             continue
-        if isinstance(value, (float, int)) and name.endswith(("deadline", "spin")):
+        if isinstance(value, bool):
+            value = str(value).lower()
+        elif isinstance(value, (float, int)) and name.endswith(("deadline", "spin")):
             value = f"{round(float(value) * 1e6)}us"
         texts.append(f"{name.replace('_', '-')}={value}")
     return texts

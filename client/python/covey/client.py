@@ -22,23 +22,27 @@ from covey.vector_table import Vectors
 _COUNT_MAX = 2**61
 
 
-def connect(scheduler: str | None = None, *, job: str | None = None, labels: str | None = None,
-            join_timeout: float | None = None, timeout: float | None = None) -> Client:
+def connect(scheduler: str | None = None, *, job: str | None = None, tls: str | None = None,
+            labels: str | None = None, join_timeout: float | None = None,
+            timeout: float | None = None) -> Client:
     """Joins the cluster as a client.
 
     Args:
         scheduler: "host:port" of the scheduler; several are separated by commas.
         job: the job's name.
+        tls: folder of this program's certificate, of role client or worker, where the job has
+            certificates.
         labels: topology of this machine, "zone/rack/host/device".
         join_timeout: longest wait for the scheduler, in seconds.
         timeout: deadline of operations that set none, in seconds.
 
     Raises:
         Unavailable: there is no scheduler at this address.
+        FailedPrecondition: the folder `tls` holds no valid certificate of this job.
         InvalidArgument: a setting is wrong, or it is another job's scheduler.
     """
     return Client(interruptible(_native.client_connect, settings(
-        scheduler=scheduler, job=job, labels=labels, join_deadline=join_timeout,
+        scheduler=scheduler, job=job, tls=tls, labels=labels, join_deadline=join_timeout,
         operation_deadline=timeout)))
 
 

@@ -98,10 +98,22 @@ class DataLoss(CoveyError):
     code = "DATA_LOSS"
 
 
+class PermissionDenied(CoveyError, PermissionError):
+    """The certificate of this process does not allow what it asked for."""
+
+    code = "PERMISSION_DENIED"
+
+
+class Unauthenticated(CoveyError):
+    """The scheduler wants a certificate, and this process has shown none that is valid."""
+
+    code = "UNAUTHENTICATED"
+
+
 _BY_NUMBER = {1: Cancelled, 3: InvalidArgument, 4: DeadlineExceeded, 5: NotFound, 6: AlreadyExists,
-              8: ResourceExhausted, 9: FailedPrecondition, 10: Aborted,
+              7: PermissionDenied, 8: ResourceExhausted, 9: FailedPrecondition, 10: Aborted,
               11: OutOfRange, 13: Internal,
-              14: Unavailable, 15: DataLoss}
+              14: Unavailable, 15: DataLoss, 16: Unauthenticated}
 
 
 def _exception(number: int, message: str) -> CoveyError:

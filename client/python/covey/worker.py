@@ -23,7 +23,8 @@ _log = logging.getLogger("covey")
 
 
 def join(scheduler: str | None = None, *, job: str | None = None, rank: int | None = None,
-         labels: str | None = None, data_host: str | None = None, transport: str | None = None,
+         tls: str | None = None, labels: str | None = None, data_host: str | None = None,
+         insecure: bool | None = None, transport: str | None = None,
          join_timeout: float | None = None, form_timeout: float | None = None,
          timeout: float | None = None) -> Worker:
     """Joins the cluster as a worker; returns when the scheduler has formed the groups.
@@ -33,8 +34,10 @@ def join(scheduler: str | None = None, *, job: str | None = None, rank: int | No
         job: the job's name.
         rank: the rank among all workers; None = from COVEY_RANK, otherwise from torchrun, MPI,
             Slurm, Kubernetes and others (covey.launch), otherwise any.
+        tls: folder of this worker's certificate, where the job has certificates.
         labels: topology of this machine, "zone/rack/host/device".
         data_host: address at which other members reach this machine.
+        insecure: listen without `tls` although other hosts reach `data_host`.
         transport: "auto", "tcp" or "ipc".
         join_timeout: longest wait for the scheduler, and for a rank whose holder is not known to be
             dead, in seconds.
@@ -45,6 +48,9 @@ def join(scheduler: str | None = None, *, job: str | None = None, rank: int | No
         Unavailable: there is no scheduler at this address.
         DeadlineExceeded: names the missing members.
         AlreadyExists: another process has held the rank until `join_timeout`; names it.
+        FailedPrecondition: the folder `tls` holds no valid certificate of this worker; or other
+            hosts reach `data_host`, and there is neither `tls` nor `insecure`.
+        PermissionDenied: the certificate is not that of such a worker.
         InvalidArgument: a setting is wrong, or the launcher's variables contradict each other.
     """
     try:
@@ -58,10 +64,10 @@ def join(scheduler: str | None = None, *, job: str | None = None, rank: int | No
     if rank is None:
         rank = launch.rank
     native = interruptible(_native.worker_join, settings(
-        scheduler=scheduler, job=job, rank=rank, labels=labels, data_host=data_host,
-        transport=transport, join_deadline=join_timeout, form_deadline=form_timeout,
+        scheduler=scheduler, job=job, rank=rank, tls=tls, labels=labels, data_host=data_host,
+        insecure=insecure, transport=transport, join_deadline=join_timeout, form_deadline=form_timeout,
         operation_deadline=timeout))
-    worker = Worker(native, launch, scheduler, job)
+    worker = Worker(native, launch, scheduler, job, tls)
     if launch.size not in (None, worker.size):
         _log.warning("%s has started %d processes, and the job has %d workers now; start "
                      "covey_scheduler with --groups and --workers for as many", launch.launcher,
@@ -80,12 +86,13 @@ class Worker:
     """
 
     def __init__(self, native: Any, launch: _launch.Launch, scheduler: str | None,
-                 job: str | None) -> None:
+                 job: str | None, tls: str | None) -> None:
         self._native = native
         self.group = Group(native)
         self.launch = launch
         self._scheduler = scheduler
         self._job = job
+        self._tls = tls
         # What has to be closed before it.
         self._parts: weakref.WeakSet[Any] = weakref.WeakSet()
         remember(self)
@@ -133,7 +140,7 @@ class Worker:
         Args:
             timeout: deadline of its operations that set none, in seconds.
         """
-        return connect(self._scheduler, job=self._job, timeout=timeout)
+        return connect(self._scheduler, job=self._job, tls=self._tls, timeout=timeout)
 
     def local_rows(self, spec: SparseTableSpec, *, rows_max: int = 1_000_000) -> LocalRows:
         """Creates the sparse table, or takes an equal one, for steps of this worker's own.

@@ -22,7 +22,8 @@ absl::Status OutcomeOf(const grpc::Status& status, const grpc::ClientContext& co
   if (IsFromScheduler(status, context)) return absl::Status(code, status.error_message());
   return absl::Status(
       code, absl::StrCat("scheduler at ", addresses, " does not answer: ", status.error_message(),
-                         "; check that it runs and that the address is right"));
+                         "; check that it runs, that the address is right, and that --tls is given "
+                         "to both or to neither"));
 }
 
 }  // namespace covey

@@ -25,7 +25,8 @@ TEST(SchedulerReplyTest, AStatusThatIsNotTheSchedulersNamesTheAddresses) {
   EXPECT_EQ(OutcomeOf(grpc::Status::OK, context, "a:1"), absl::OkStatus());
   EXPECT_EQ(OutcomeOf({grpc::StatusCode::UNAVAILABLE, "refused"}, context, "a:1,b:2"),
             absl::UnavailableError("scheduler at a:1,b:2 does not answer: refused; check that it "
-                                   "runs and that the address is right"));
+                                   "runs, that the address is right, and that --tls is given to "
+                                   "both or to neither"));
 }
 
 }  // namespace

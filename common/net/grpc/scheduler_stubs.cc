@@ -19,7 +19,8 @@ constexpr int kConnectMilliseconds = 1000;
 constexpr int kPingEveryMilliseconds = 1000;
 constexpr int kPingTimeoutMilliseconds = 1500;
 
-std::unique_ptr<proto::Scheduler::Stub> MakeStub(const std::string& scheduler) {
+std::unique_ptr<proto::Scheduler::Stub> MakeStub(
+    const std::string& scheduler, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kControlEnvelopeBytesMax);
   arguments.SetMaxSendMessageSize(kControlEnvelopeBytesMax);
@@ -33,23 +34,26 @@ std::unique_ptr<proto::Scheduler::Stub> MakeStub(const std::string& scheduler) {
   // older one.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return proto::Scheduler::NewStub(
-      grpc::CreateCustomChannel(scheduler, grpc::InsecureChannelCredentials(), arguments));
+  return proto::Scheduler::NewStub(grpc::CreateCustomChannel(scheduler, credentials, arguments));
 }
 
 }  // namespace
 
 std::vector<SchedulerStubs::Scheduler> SchedulerStubs::MakeSchedulers(
-    const std::string& addresses) {
+    const std::string& addresses, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   std::vector<Scheduler> schedulers;
   for (const std::string& address : SplitSchedulers(addresses)) {
-    schedulers.push_back({.address = address, .stub = MakeStub(address)});
+    schedulers.push_back({.address = address, .stub = MakeStub(address, credentials)});
   }
   return schedulers;
 }
 
-SchedulerStubs::SchedulerStubs(const std::string& addresses, std::function<void()> moved)
-    : addresses_(addresses), moved_(std::move(moved)), schedulers_(MakeSchedulers(addresses)) {}
+SchedulerStubs::SchedulerStubs(const std::string& addresses,
+                               const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                               std::function<void()> moved)
+    : addresses_(addresses),
+      moved_(std::move(moved)),
+      schedulers_(MakeSchedulers(addresses, credentials)) {}
 
 size_t SchedulerStubs::current() {
   MutexLock lock(mutex_);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <grpcpp/security/credentials.h>
+
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -19,9 +21,11 @@ class SchedulerStubs {
  public:
   using AsyncStub = proto::Scheduler::StubInterface::async_interface;
 
-  // `addresses` as in SplitSchedulers. `moved` is called whenever another scheduler has become
-  // current, on the thread that called MoveOn.
-  SchedulerStubs(const std::string& addresses, std::function<void()> moved);
+  // `addresses` as in SplitSchedulers; `credentials` for the connections. `moved` is called
+  // whenever another scheduler has become current, on the thread that called MoveOn.
+  SchedulerStubs(const std::string& addresses,
+                 const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                 std::function<void()> moved);
 
   // All addresses, as they were given; for errors.
   const std::string& addresses() const { return addresses_; }
@@ -39,7 +43,8 @@ class SchedulerStubs {
     std::string address;
     std::unique_ptr<proto::Scheduler::Stub> stub;
   };
-  static std::vector<Scheduler> MakeSchedulers(const std::string& addresses);
+  static std::vector<Scheduler> MakeSchedulers(
+      const std::string& addresses, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
   const std::string addresses_;
   const std::function<void()> moved_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/net/grpc/unary_calls.h"
 
+#include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -16,7 +17,7 @@ namespace {
 TEST(UnaryCallsTest, ABarrierHasTheDeadlineThatItCarries) {
   FakeScheduler scheduler;
   ReplyInbox inbox;
-  SchedulerStubs stubs(scheduler.address(), [] {});
+  SchedulerStubs stubs(scheduler.address(), grpc::InsecureChannelCredentials(), [] {});
   CallsInFlight in_flight;
   UnaryCalls calls(stubs, in_flight, absl::Milliseconds(20),
                    [&](Message reply) { inbox.Put(std::move(reply)); });

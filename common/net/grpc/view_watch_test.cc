@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/net/grpc/view_watch.h"
 
+#include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -29,7 +30,7 @@ class ViewWatchTest : public testing::Test {
   FakeScheduler second_;
   ReplyInbox inbox_;
   SchedulerStubs stubs_{absl::StrCat(first_.address(), ",", second_.address()),
-                        [this] { watch_.Follow(); }};
+                        grpc::InsecureChannelCredentials(), [this] { watch_.Follow(); }};
   CallsInFlight calls_;
   ViewWatch watch_{stubs_, calls_, [this](Message reply) { inbox_.Put(std::move(reply)); }};
 };

@@ -49,6 +49,7 @@ Program SchedulerProgram(const RunOptions& options, const LocalPaths& paths) {
                     paths.scheduler_log, "--stragglers",
                     std::string(StragglerRungName(options.stragglers))},
       .environment = CommonEnvironment()};
+  AddIfGiven("--tls", options.TlsOf(IdentityRole::kScheduler), program);
   AddIfGiven("--store", options.store, program);
   AddIfGiven("--resume", options.resume, program);
   AddIfGiven("--snapshot-every", options.snapshot_every, program);
@@ -68,6 +69,7 @@ Program ServerProgram(const RunOptions& options, const LocalPaths& paths, absl::
                     "--rank", absl::StrCat(rank), "--transport", options.transport, "--data-host",
                     kHost, "--labels", Labels("servers", 0, rank)},
       .environment = CommonEnvironment()};
+  AddIfGiven("--tls", options.TlsOf(IdentityRole::kServer), program);
   AddIfGiven("--store", options.store, program);
   AddIfGiven("--loops", options.server_loops > 0 ? absl::StrCat(options.server_loops) : "",
              program);
@@ -92,6 +94,9 @@ Program WorkerProgram(const RunOptions& options, absl::string_view address, uint
       {"COVEY_DATA_HOST", kHost},
       {"COVEY_TRANSPORT", options.transport},
   });
+  if (!options.tls.empty()) {
+    program.environment.insert({"COVEY_TLS", options.TlsOf(IdentityRole::kWorker)});
+  }
   return program;
 }
 

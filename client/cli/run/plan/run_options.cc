@@ -30,6 +30,10 @@ std::vector<std::string> RunOptions::NodeNames() const {
   return names;
 }
 
+std::string RunOptions::TlsOf(IdentityRole role) const {
+  return tls.empty() ? "" : absl::StrCat(tls, "/", NameOf(role));
+}
+
 absl::string_view OnFailureName(RunOptions::OnFailure value) {
   switch (value) {
     case RunOptions::OnFailure::kContinue:

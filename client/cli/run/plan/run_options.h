@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "common/faults/fault.h"
 #include "common/grouping/stragglers/straggler_rung.h"
+#include "common/security/identity.h"
 
 namespace covey::cli {
 
@@ -25,6 +26,9 @@ struct RunOptions {
   // How tensors travel (common/net/data_transport.h).
   std::string transport = "auto";
   std::string job = "run";
+  // The folder with a folder of credentials for each role, as `covey certificates issue
+  // --every-role` makes it; empty = the processes have none.
+  std::string tls;
   // Data loops of each server, one thread each. 0 = the server's default.
   uint32_t server_loops = 0;
   // The strongest measure that the scheduler takes against slow workers.
@@ -77,6 +81,9 @@ struct RunOptions {
   // Empty = found beside this program.
   std::string scheduler_binary;
   std::string server_binary;
+
+  // The folder of a role's credentials; empty = none.
+  std::string TlsOf(IdentityRole role) const;
 
   uint32_t workers() const { return groups * workers_per_group; }
 

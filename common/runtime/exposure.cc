@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/runtime/exposure.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/base/log.h"
+#include "common/runtime/process_main.h"
+
+namespace covey {
+namespace {
+
+constexpr absl::Duration kWarnEvery = absl::Minutes(1);
+
+}  // namespace
+
+bool IsLoopback(absl::string_view host) {
+  return host == "localhost" || host == "::1" || host == "[::1]" || absl::StartsWith(host, "127.");
+}
+
+absl::Status CheckExposure(const Exposure& exposure) {
+  if (exposure.is_secured && exposure.is_insecure) {
+    return absl::InvalidArgumentError(
+        "--insecure and --tls contradict each other; leave one of them out");
+  }
+  if (exposure.is_secured || exposure.is_insecure || IsLoopback(exposure.host)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      exposure.setting, " is ", exposure.host,
+      ", which other hosts reach, and this process has no credentials: everybody there could take "
+      "part in the job. Give --tls DIR ('covey certificates issue' makes DIR), or --insecure where "
+      "everybody on the network is trusted"));
+}
+
+std::optional<int> WaitForTerminationInsecurely(absl::string_view address) {
+  while (true) {
+    LogWarning("insecure", {{"address", address},
+                            {"text", "everybody who reaches this address takes part in the job"}});
+    if (const std::optional<int> signal = WaitForTermination(kWarnEvery)) return signal;
+  }
+}
+
+}  // namespace covey

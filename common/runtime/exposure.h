@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace covey {
+
+// Whether only processes of this host reach a port at `host`: a loopback address, or "localhost".
+// Pure.
+bool IsLoopback(absl::string_view host);
+
+// How a process listens, and for whom.
+struct Exposure {
+  absl::string_view setting;  // "--host", for errors
+  absl::string_view host;
+  bool is_secured = false;   // with credentials: --tls
+  bool is_insecure = false;  // --insecure
+};
+
+// FAILED_PRECONDITION: the process would listen beyond this host without credentials, and nobody
+// has said that this is wanted; INVALID_ARGUMENT: --insecure together with credentials. Pure.
+absl::Status CheckExposure(const Exposure& exposure);
+
+// As WaitForTermination; meanwhile logs a warning once a minute that everybody who reaches
+// `address` is served.
+std::optional<int> WaitForTerminationInsecurely(absl::string_view address);
+
+}  // namespace covey

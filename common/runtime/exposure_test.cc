@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/runtime/exposure.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace covey {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ExposureTest, KnowsTheAddressesOfThisHost) {
+  for (const char* host : {"127.0.0.1", "127.8.0.9", "localhost", "::1", "[::1]"}) {
+    EXPECT_TRUE(IsLoopback(host)) << host;
+  }
+  for (const char* host :
+       {"", "0.0.0.0", "::", "[::]", "10.0.0.1", "128.0.0.1", "12", "host-127."}) {
+    EXPECT_FALSE(IsLoopback(host)) << host;
+  }
+}
+
+TEST(ExposureTest, RefusesToListenForEverybodyUnlessTold) {
+  const Exposure open = {.setting = "--host", .host = "10.0.0.1"};
+  const absl::Status refused = CheckExposure(open);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  for (const char* part : {"--host is 10.0.0.1", "--tls DIR", "--insecure"}) {
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(part));
+  }
+  Exposure loopback = open;
+  loopback.host = "127.0.0.1";
+  EXPECT_TRUE(CheckExposure(loopback).ok());
+  Exposure secured = open;
+  secured.is_secured = true;
+  EXPECT_TRUE(CheckExposure(secured).ok());
+  Exposure insecure = open;
+  insecure.is_insecure = true;
+  EXPECT_TRUE(CheckExposure(insecure).ok());
+  secured.is_insecure = true;
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckExposure(secured)));
+}
+
+}  // namespace
+}  // namespace covey

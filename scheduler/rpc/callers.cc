@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/rpc/callers.h"
+
+#include <grpcpp/security/auth_context.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/security/certificate.h"
+#include "common/security/tls_credentials.h"
+
+namespace covey::scheduler {
+namespace {
+
+// As gRPC names the property of a connection.
+constexpr char kCertificateProperty[] = "x509_pem_cert";
+
+}  // namespace
+
+absl::StatusOr<Callers::Entry> Callers::Read(const grpc::AuthContext& context,
+                                             const std::string& text) {
+  COVEY_ASSIGN_OR_RETURN(Identity identity, CallerOf(context));
+  const absl::StatusOr<std::vector<Certificate>> certificates = Certificate::ParseAll(text);
+  if (!certificates.ok()) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("the peer's certificate: ", certificates.status().message()));
+  }
+  return Entry{.identity = std::make_shared<const Identity>(std::move(identity)),
+               .not_after = certificates->front().NotAfter()};
+}
+
+absl::StatusOr<std::shared_ptr<const Identity>> Callers::Find(const grpc::AuthContext& context,
+                                                              absl::Time now) {
+  const auto texts = context.FindPropertyValues(kCertificateProperty);
+  if (texts.size() != 1) return absl::UnauthenticatedError("the peer has shown no certificate");
+  const std::string text(texts[0].data(), texts[0].size());
+  MutexLock lock(mutex_);
+  auto found = entries_.find(text);
+  if (found == entries_.end()) {
+    COVEY_ASSIGN_OR_RETURN(Entry entry, Read(context, text));
+    if (entries_.size() >= kRememberedMax) entries_.clear();
+    found = entries_.emplace(text, std::move(entry)).first;
+  }
+  if (now < found->second.not_after) return found->second.identity;
+  return absl::UnauthenticatedError(absl::StrCat(
+      "the certificate of ", Describe(*found->second.identity), " expired at ",
+      FormatUtc(found->second.not_after), "; issue it again, and connect with the new one"));
+}
+
+}  // namespace covey::scheduler
