@@ -10,21 +10,22 @@ from tests.style import tree
 
 _BASE = ["proto", "common/base"]
 _CLUSTER = _BASE + ["common/cluster"]
-_NET = _CLUSTER + ["common/net"]
+_SECURITY = _CLUSTER + ["common/security"]
+_NET = _SECURITY + ["common/net"]
 _RUNTIME = _NET + ["common/runtime"]
 # Mathematics and time, which only the roles use.
 _TENSOR = _BASE + ["common/tensor"]
 _ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/gpu", "common/contract",
                     "common/grouping", "common/table", "common/collective", "common/simulation",
                     "common/faults", "common/store", "common/snapshot", "common/recording",
-                    "common/format", "common/vectors", "common/security"]
+                    "common/format", "common/vectors"]
 
 # Folder -> the folders it may include besides itself. `tests` may include everything.
 _MAY_INCLUDE = {
     "proto": [],
     "common/base": [],
     "common/cluster": _BASE,
-    "common/net": _CLUSTER,
+    "common/net": _SECURITY,
     "common/runtime": _NET,
     "common/tensor": _BASE,
     "common/format": _TENSOR,
@@ -59,7 +60,7 @@ _ROOMS = {
     "worker": ["collective", "layout", "data", "group", "update", "hybrid", "engine", "."],
     "scheduler": ["state", "groups", "nodes", "placement", "tables", "work", "log", "rpc", "."],
     "server": ["table", "sparse", "replication", "recording", "shard", "snapshot", "replay", "."],
-    "common/net": ["zmq", "grpc", "."],
+    "common/net": ["seal", "zmq", "grpc", "."],
     "client/engine": ["requests", "sending", "durability", "."],
     "client/cli": ["console", "process", "scheduler", "lookup", "model", "snapshot", "status", "rows",
                    "certificates", "replay", "report", "run", "scale", "bench", "chaos", "simulate", "."],
