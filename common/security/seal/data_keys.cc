@@ -32,16 +32,14 @@ std::string DataKeys::public_key() const {
   return std::string(own_.public_half().begin(), own_.public_half().end());
 }
 
-void DataKeys::Join(NodeId self) {
+void DataKeys::Follow(NodeId self, const ClusterView& view) {
   MutexLock lock(mutex_);
-  if (self_ == self) return;
-  self_ = self;
-  changes_.fetch_add(1, std::memory_order_release);
+  const bool is_new = std::exchange(self_, self) != self;
+  if (Adopt(view) || is_new) changes_.fetch_add(1, std::memory_order_release);
 }
 
-void DataKeys::Adopt(const ClusterView& view) {
-  MutexLock lock(mutex_);
-  if (view.epoch() <= epoch_) return;
+bool DataKeys::Adopt(const ClusterView& view) {
+  if (view.epoch() <= epoch_) return false;
   epoch_ = view.epoch();
   absl::btree_map<NodeId, Entry> nodes;
   refused_.clear();
@@ -59,7 +57,7 @@ void DataKeys::Adopt(const ClusterView& view) {
     nodes[id] = is_same ? before->second : Entry{.incarnation = incarnation, .key = *key};
   }
   nodes_ = std::move(nodes);
-  changes_.fetch_add(1, std::memory_order_release);
+  return true;
 }
 
 NodeId DataKeys::self() const {

@@ -42,13 +42,11 @@ class DataKeys {
   // RegisterRequest.data_key.
   std::string public_key() const;
 
-  // The scheduler has admitted this process as this node.
-  void Join(NodeId self);
-  // Takes the keys of this view in place of those of the one before. No effect when it is not
-  // newer.
-  void Adopt(const ClusterView& view);
+  // This process is this node (0 = not admitted yet), and has adopted this view: its keys take the
+  // place of those of the one before. A view that is not newer has no effect.
+  void Follow(NodeId self, const ClusterView& view);
 
-  // Grows when Join or Adopt has changed something.
+  // Grows when Follow has changed something.
   uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
   // 0 = not admitted yet.
   NodeId self() const;
@@ -75,6 +73,8 @@ class DataKeys {
   };
 
   DataKeys(uint64_t job, NodeKey own) : job_(job), own_(std::move(own)) {}
+  // Whether the view is newer.
+  bool Adopt(const ClusterView& view) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint64_t job_;
   const NodeKey own_;

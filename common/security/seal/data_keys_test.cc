@@ -30,10 +30,10 @@ class Views {
     node.set_rank(static_cast<uint32_t>(id));
     return *this;
   }
-  void AdoptedBy(DataKeys& keys) const {
+  void FollowedBy(DataKeys& keys, NodeId self = NodeId(1)) const {
     const auto view = ClusterView::Make(view_);
     ASSERT_TRUE(view.ok()) << view.status();
-    keys.Adopt(**view);
+    keys.Follow(self, **view);
   }
 
  private:
@@ -43,12 +43,10 @@ class Views {
 TEST(DataKeysTest, TwoNodesDeriveTheSameKeys) {
   const auto alice = MustMake();
   const auto bob = MustMake();
-  alice->Join(NodeId(11));
-  bob->Join(NodeId(12));
   Views view(1);
   view.Add(11, alice->public_key()).Add(12, bob->public_key());
-  view.AdoptedBy(*alice);
-  view.AdoptedBy(*bob);
+  view.FollowedBy(*alice, NodeId(11));
+  view.FollowedBy(*bob, NodeId(12));
   const auto to = alice->Find(NodeId(12));
   const auto from = bob->Find(NodeId(11));
   ASSERT_TRUE(to.ok() && from.ok());
@@ -68,14 +66,14 @@ TEST(DataKeysTest, KnowsTheNodesOfTheNewestView) {
   const auto keys = MustMake();
   const std::string key = MustMake()->public_key();
   EXPECT_EQ(keys->Find(NodeId(5)).status().code(), absl::StatusCode::kNotFound);
-  Views(3).Add(5, key).Add(6, key, proto::Node::LEFT).AdoptedBy(*keys);
+  Views(3).Add(5, key).Add(6, key, proto::Node::LEFT).FollowedBy(*keys);
   const auto five = keys->Find(NodeId(5));
   ASSERT_TRUE(five.ok());
   EXPECT_TRUE(keys->Find(NodeId(6)).ok());
   // An older view does not bring anything back.
-  Views(2).Add(7, key).AdoptedBy(*keys);
+  Views(2).Add(7, key).FollowedBy(*keys);
   EXPECT_EQ(keys->Find(NodeId(7)).status().code(), absl::StatusCode::kNotFound);
-  Views(4).Add(5, key, proto::Node::DEAD).AdoptedBy(*keys);
+  Views(4).Add(5, key, proto::Node::DEAD).FollowedBy(*keys);
   EXPECT_EQ(keys->Find(NodeId(5)).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_FALSE(keys->Knows(**five));
 }
@@ -83,13 +81,13 @@ TEST(DataKeysTest, KnowsTheNodesOfTheNewestView) {
 TEST(DataKeysTest, AKeyStaysFromViewToView) {
   const auto keys = MustMake();
   const std::string key = MustMake()->public_key();
-  Views(1).Add(5, key).AdoptedBy(*keys);
+  Views(1).Add(5, key).FollowedBy(*keys);
   const auto before = keys->Find(NodeId(5));
-  Views(2).Add(5, key).Add(6, key).AdoptedBy(*keys);
+  Views(2).Add(5, key).Add(6, key).FollowedBy(*keys);
   ASSERT_TRUE(before.ok());
   EXPECT_TRUE(keys->Knows(**before));
   EXPECT_EQ(*keys->Find(NodeId(5)), *before);
-  Views(3).Add(5, MustMake()->public_key()).AdoptedBy(*keys);
+  Views(3).Add(5, MustMake()->public_key()).FollowedBy(*keys);
   EXPECT_FALSE(keys->Knows(**before));
   EXPECT_NE(*keys->Find(NodeId(5)), *before);
 }
@@ -101,7 +99,7 @@ TEST(DataKeysTest, RefusesNodesWithoutAUsableKey) {
       .Add(6, std::string(31, 'x'))
       .Add(7, std::string(33, 'x'))
       .Add(8, std::string(32, '\0'))
-      .AdoptedBy(*keys);
+      .FollowedBy(*keys);
   for (uint64_t id = 5; id <= 7; ++id) {
     EXPECT_EQ(keys->Find(NodeId(id)).status().code(), absl::StatusCode::kFailedPrecondition);
   }
@@ -111,14 +109,16 @@ TEST(DataKeysTest, RefusesNodesWithoutAUsableKey) {
 TEST(DataKeysTest, CountsChanges) {
   const auto keys = MustMake();
   const uint64_t start = keys->changes();
-  keys->Join(NodeId(4));
+  Views(1).FollowedBy(*keys, NodeId(0));
   EXPECT_EQ(keys->changes(), start + 1);
-  keys->Join(NodeId(4));
+  EXPECT_EQ(keys->self(), NodeId(0));
+  Views(1).FollowedBy(*keys, NodeId(0));
   EXPECT_EQ(keys->changes(), start + 1);
-  EXPECT_EQ(keys->self(), NodeId(4));
-  Views(1).AdoptedBy(*keys);
-  Views(1).AdoptedBy(*keys);
+  Views(1).FollowedBy(*keys, NodeId(4));
   EXPECT_EQ(keys->changes(), start + 2);
+  EXPECT_EQ(keys->self(), NodeId(4));
+  Views(2).FollowedBy(*keys, NodeId(4));
+  EXPECT_EQ(keys->changes(), start + 3);
 }
 
 TEST(DataKeysTest, ALoopIsClaimedOnce) {
