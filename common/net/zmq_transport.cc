@@ -45,7 +45,8 @@ class SocketTransport : public ZmqTransport {
       inbox_.emplace(
           SealedInbox::Options{
               .keys = options.keys, .loop = options.loop, .limits = options.limits},
-          counters_, refusals_);
+          SealedInbox::Counters{.malformed = counters_.malformed, .dropped = counters_.dropped},
+          refusals_);
     }
     zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, kSocketsMax);
   }

@@ -23,11 +23,11 @@ class SealedTest(cluster.ProcessTest):
     def setUp(self):
         super().setUp()
         self.covey("init", self.path("ca"))
-        tls = {role: self.issue(role) for role in ("scheduler", "server", "worker", "admin")}
-        self.running = cluster.Cluster(
-            self, servers=2, workers=_MEMBERS, tls=tls,
-            server_options=["--transport", "tcp"])
-        self.tls = tls
+        for role in ("scheduler", "server", "worker", "viewer"):
+            self.covey("issue", self.path("ca"), "--role", role, "--job", cluster.JOB,
+                       "--out", self.path(role))
+        self.running = cluster.Cluster(self, servers=2, workers=_MEMBERS, tls=self.folder,
+                                       server_options=["--transport", "tcp"])
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -36,15 +36,10 @@ class SealedTest(cluster.ProcessTest):
         run = self.run_to_end("covey certificates", [cluster.COVEY, "certificates", *words])
         self.assertEqual(0, run.code, run)
 
-    def issue(self, role):
-        self.covey("issue", self.path("ca"), "--role", role, "--job", cluster.JOB,
-                   "--out", self.path(role))
-        return self.path(role)
-
     def start_workers(self, **environment):
         return [self.start(f"worker-{rank}", [_WORKER],
-                           {**self.running.environment(rank), "COVEY_TRANSPORT": "tcp",
-                            "COVEY_REPLICAS": "2", **environment})
+                           {**self.running.environment(rank), "COVEY_TLS": self.path("worker"),
+                            "COVEY_TRANSPORT": "tcp", "COVEY_REPLICAS": "2", **environment})
                 for rank in range(_MEMBERS)]
 
     def test_trains_the_same_bits_when_a_server_dies(self):

@@ -69,7 +69,7 @@ _ROOMS = {
 }
 # Plain values, and pure functions about these, in a folder's own files that its rooms read.
 _SHARED = ["client/engine/operation.h",
-           "common/net/control_methods.h", "common/net/message.h",
+           "common/net/control_methods.h", "common/net/little_endian.h", "common/net/message.h",
            "common/net/scheduler_failover.h", "common/net/wire.h",
            "worker/config.h", "worker/hybrid_options.h", "worker/progress.h"]
 

@@ -23,7 +23,8 @@ namespace covey {
 // Created by the loop's transport; actor-confined.
 //
 // Nothing that a stranger sends makes it keep anything: it remembers a loop of another node from
-// the first genuine message on.
+// the first genuine message on, until the node is gone from the view. It does not come back then,
+// because node ids are never reused.
 class MessageOpener {
  public:
   MessageOpener(std::shared_ptr<DataKeys> keys, uint32_t loop, const WireLimits& limits)

@@ -7,7 +7,7 @@
 
 namespace covey {
 
-SealedInbox::SealedInbox(const Options& options, TransportCounters& counters, RefusalLog& refusals)
+SealedInbox::SealedInbox(const Options& options, const Counters& counters, RefusalLog& refusals)
     : keys_(options.keys),
       counters_(counters),
       refusals_(refusals),

@@ -11,7 +11,6 @@
 #include "common/net/seal/message_opener.h"
 #include "common/net/seal/refusal_log.h"
 #include "common/net/seal/sealed_message.h"
-#include "common/net/transport.h"
 
 namespace covey {
 
@@ -33,8 +32,14 @@ class SealedInbox {
     WireLimits limits;
   };
 
-  // `counters` and `refusals` outlive it.
-  SealedInbox(const Options& options, TransportCounters& counters, RefusalLog& refusals);
+  // Two of a transport's counters.
+  struct Counters {
+    uint64_t& malformed;
+    uint64_t& dropped;
+  };
+
+  // What `counters` refer to, and `refusals`, outlive it.
+  SealedInbox(const Options& options, const Counters& counters, RefusalLog& refusals);
 
   // The message, if it can be opened now.
   std::optional<Message> Receive(absl::Time now, SealedMessage sealed);
@@ -56,7 +61,7 @@ class SealedInbox {
   void Refuse(absl::Time now, const absl::Status& why);
 
   const std::shared_ptr<DataKeys> keys_;
-  TransportCounters& counters_;
+  const Counters counters_;
   RefusalLog& refusals_;
   MessageOpener opener_;
   uint64_t changes_ = 0;   // DataKeys::changes() when held messages became due

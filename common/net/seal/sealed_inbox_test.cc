@@ -63,9 +63,14 @@ class SealedInboxTest : public testing::Test {
   const std::shared_ptr<DataKeys> carol_keys_ = nodes_.Join(kCarol.node);
   MessageSealer alice_{alice_keys_, kAlice.loop};
   MessageSealer carol_{carol_keys_, kCarol.loop};
-  TransportCounters counters_;
+  struct {
+    uint64_t malformed = 0;
+    uint64_t dropped = 0;
+  } counters_;
   RefusalLog refusals_;
-  SealedInbox inbox_{{.keys = bob_keys_, .loop = kBob.loop}, counters_, refusals_};
+  SealedInbox inbox_{{.keys = bob_keys_, .loop = kBob.loop},
+                     {.malformed = counters_.malformed, .dropped = counters_.dropped},
+                     refusals_};
   proto::Node carol_node_;
   uint64_t sent_ = 0;
 };

@@ -28,9 +28,10 @@ class ZmqPart {
   bool more() const { return zmq_msg_more(&part_) != 0; }
   zmq_msg_t* get() { return &part_; }
 
-  // The received bytes as a frame, aligned to 8 bytes at least; leaves the part empty. Large ones
-  // stay where libzmq put them. The only holder may write them. Small or badly aligned ones are copied: libzmq cuts small ones out
-  // of a larger read, which a handle would keep alive as a whole.
+  // The received bytes as a frame, aligned to 8 bytes at least; leaves the part empty. Its only
+  // holder may write it. Large ones stay where libzmq put them. Small or badly aligned ones are
+  // copied: libzmq cuts small ones out of a larger read, which a handle would keep alive as a
+  // whole.
   Buffer TakeFrame();
 
  private:

@@ -9,7 +9,8 @@ namespace covey {
 
 // Which messages of one sender have arrived, by number: each is accepted once, whatever the order
 // in which they come, as long as it is not older than the newest one by kMessages or more (the
-// window of RFC 6479: whole words are cleared as it moves). Numbers may be left out. Actor-confined.
+// window of RFC 6479, which clears whole words as it moves). Numbers may be left out.
+// Actor-confined.
 class ReplayWindow {
  public:
   static constexpr uint64_t kMessages = 1024;
