@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/security/rights.h"
 
 namespace covey::scheduler {
@@ -83,11 +84,19 @@ absl::Status CheckCaller(const Identity& scheduler, const ControlMethod& method,
     return absl::UnauthenticatedError(
         absl::StrCat(method.rpc, ": the caller has shown no certificate; give it --tls DIR"));
   }
-  return CheckRight(*request.caller, {.service = kService,
-                                      .method = method.rpc,
-                                      .trust_domain = scheduler.trust_domain,
-                                      .job = state.job().name,
-                                      .subject = SubjectOf(*request.caller, request, state)});
+  COVEY_RETURN_IF_ERROR(
+      CheckRight(*request.caller, {.service = kService,
+                                   .method = method.rpc,
+                                   .trust_domain = scheduler.trust_domain,
+                                   .job = state.job().name,
+                                   .subject = SubjectOf(*request.caller, request, state)}));
+  if (request.envelope.has_register_request() &&
+      request.envelope.register_request().data_key().empty()) {
+    return absl::InvalidArgumentError(
+        "register: the process has no key to seal its messages with; it is of an earlier version, "
+        "replace it");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace covey::scheduler

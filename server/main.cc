@@ -26,6 +26,7 @@
 #include "common/runtime/exposure.h"
 #include "common/runtime/process_main.h"
 #include "common/runtime/topology_labels.h"
+#include "common/security/seal/data_keys.h"
 #include "common/security/tls_credentials.h"
 #include "common/security/wall_clock.h"
 #include "common/store/disk_folder.h"
@@ -93,6 +94,9 @@ class ServerProcess {
     }
     const uint32_t loops =
         config_.loops == 0 ? std::min(UsableCores(), kDefaultLoopsMax) : config_.loops;
+    if (tls_ != nullptr) {
+      COVEY_ASSIGN_OR_RETURN(keys_, DataKeys::Make(job_));
+    }
     std::vector<std::string> endpoints = {""};
     queued_bytes_per_loop_ = config_.queued_bytes_max / loops;
     arriving_bytes_per_loop_ = queued_bytes_per_loop_ / 8;
@@ -104,7 +108,7 @@ class ServerProcess {
       endpoints.push_back(data_loops_.back()->transport->endpoint());
     }
     Advertise(endpoints);
-    COVEY_ASSIGN_OR_RETURN(control_transport_, MakeZmqTransport({}));
+    COVEY_ASSIGN_OR_RETURN(control_transport_, MakeZmqTransport({.keys = keys_}));
     actor_ = std::make_unique<ServerActor>(
         ServerActor::Options{.member = {.job_name = config_.job,
                                         .rank = config_.rank,
@@ -112,6 +116,7 @@ class ServerProcess {
                                         .endpoints = std::move(endpoints),
                                         .process_id = static_cast<uint64_t>(getpid()),
                                         .host = HostName(),
+                                        .data_key = keys_ == nullptr ? "" : keys_->public_key(),
                                         .scheduler = config_.scheduler,
                                         .register_deadline = config_.join_deadline,
                                         .seed = RandomFromSystem()}});
@@ -196,9 +201,10 @@ class ServerProcess {
         folder_ ? absl::StrCat("ipc://", folder_->path(), "/", number)
                 : absl::StrCat("tcp://", config_.data_host, ":",
                                config_.data_port == 0 ? 0 : config_.data_port + number - 1);
-    COVEY_ASSIGN_OR_RETURN(data_loop->transport,
-                           MakeHostTransport({.zmq = {.listen = listen},
-                                              .shared_memory = config_.transport == "auto"}));
+    COVEY_ASSIGN_OR_RETURN(
+        data_loop->transport,
+        MakeHostTransport({.zmq = {.listen = listen, .keys = keys_, .loop = number},
+                           .shared_memory = config_.transport == "auto"}));
     std::shared_ptr<Device> device;
     if (config_.table_memory == "cuda") {
       COVEY_ASSIGN_OR_RETURN(device, OpenCudaDevice());
@@ -247,6 +253,7 @@ class ServerProcess {
   void MembershipChanged() {
     const Member& member = actor_->member();
     const Epoch epoch = member.view()->epoch();
+    if (keys_ != nullptr) keys_->Follow(member.node(), *member.view());
     if (member.state() == Member::State::kMember) {
       control_->SetIdentity(job_, member.node());
       control_->SetEpoch(epoch);
@@ -287,6 +294,7 @@ class ServerProcess {
   const Incarnation incarnation_;
   const uint64_t job_;
   std::optional<SocketFolder> folder_;
+  std::shared_ptr<DataKeys> keys_;  // null = messages are not sealed
   size_t queued_bytes_per_loop_ = 0;
   size_t arriving_bytes_per_loop_ = 0;  // a part of the field before
   std::vector<std::unique_ptr<DataLoop>> data_loops_;

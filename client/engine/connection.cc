@@ -43,9 +43,13 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
                                                                .job = config.job,
                                                                .rank = config.rank},
                                                               WallClockNow()));
-  COVEY_ASSIGN_OR_RETURN(connection->transport_,
-                         MakeHostTransport({.zmq = {.listen = options.listen},
-                                            .shared_memory = options.shared_memory}));
+  if (connection->tls_ != nullptr) {
+    COVEY_ASSIGN_OR_RETURN(connection->keys_, DataKeys::Make(JobFingerprint(config.job)));
+  }
+  COVEY_ASSIGN_OR_RETURN(
+      connection->transport_,
+      MakeHostTransport({.zmq = {.listen = options.listen, .keys = connection->keys_},
+                         .shared_memory = options.shared_memory}));
 
   const Incarnation incarnation(RandomFromSystem());
   ClientActor::Options actor_options;
@@ -60,6 +64,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
   if (!options.listen.empty()) member.endpoints = {connection->transport_->endpoint()};
   member.process_id = static_cast<uint64_t>(getpid());
   member.host = HostName();
+  if (connection->keys_ != nullptr) member.data_key = connection->keys_->public_key();
   member.scheduler = config.scheduler;
   member.register_deadline = config.join_deadline;
   member.seed = RandomFromSystem();
@@ -98,6 +103,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
   Connection& self = *connection;
   self.client_->OnChange([&self, job = loop_options.job](absl::Time, Outbox&) {
     const Member& member = self.client_->member();
+    if (self.keys_ != nullptr) self.keys_->Follow(member.node(), *member.view());
     self.loop_->SetIdentity(job, member.node());
     self.loop_->SetEpoch(member.view()->epoch());
     MutexLock lock(self.mutex_);

@@ -28,6 +28,7 @@ class ConformanceNetwork {
  public:
   virtual ~ConformanceNetwork() = default;
   struct Options {
+    Address self;  // whose loop it is
     bool listens = true;
     int queue_messages = 1024;
   };
@@ -47,7 +48,9 @@ class TransportConformance : public testing::TestWithParam<MakeConformanceNetwor
   static constexpr Address kAlice = {NodeId(11), 0};
   static constexpr Address kBob = {NodeId(12), 3};
 
-  std::unique_ptr<Transport> Make() { return network_->Make({}); }
+  static constexpr Address kCarol = {NodeId(13), 0};
+
+  std::unique_ptr<Transport> Make(const Address& self) { return network_->Make({.self = self}); }
 
   // `request_id` tells messages apart.
   static Message Numbered(const Address& from, const Address& to, uint64_t request_id) {
@@ -57,6 +60,13 @@ class TransportConformance : public testing::TestWithParam<MakeConformanceNetwor
     message.envelope.set_from_loop(from.loop);
     message.envelope.mutable_header()->set_request_id(request_id);
     return message;
+  }
+
+  static Message ReplyOf(const Address& from, const Message& request) {
+    Message reply = MakeReply(request);
+    reply.envelope.mutable_header()->set_node(from.node.value());
+    reply.envelope.set_from_loop(from.loop);
+    return reply;
   }
 
   static Buffer Pattern(size_t size, uint8_t seed) {
@@ -97,8 +107,8 @@ class TransportConformance : public testing::TestWithParam<MakeConformanceNetwor
 };
 
 TEST_P(TransportConformance, DeliversTheEnvelope) {
-  const auto alice = Make();
-  const auto bob = Make();
+  const auto alice = Make(kAlice);
+  const auto bob = Make(kBob);
   alice->SetRoute(kBob, bob->endpoint());
   Message message = Numbered(kAlice, kBob, 77);
   message.envelope.mutable_push_request()->mutable_id()->set_sequence(5);
@@ -115,16 +125,16 @@ TEST_P(TransportConformance, DeliversTheEnvelope) {
 
 TEST_P(TransportConformance, KeepsTheOrderOfAPair) {
   constexpr uint64_t kMessages = 400;
-  const auto alice = Make();
-  const auto carol = Make();
-  const auto bob = Make();
+  const auto alice = Make(kAlice);
+  const auto carol = Make(kCarol);
+  const auto bob = Make(kBob);
   alice->SetRoute(kBob, bob->endpoint());
   carol->SetRoute(kBob, bob->endpoint());
   for (uint64_t i = 1; i <= kMessages; ++i) {
     Message with_frame = Numbered(kAlice, kBob, i);
     if (i % 3 == 0) with_frame.frames.push_back(Pattern(i * 40, 0));
     alice->Send(std::move(with_frame));
-    carol->Send(Numbered({NodeId(13), 0}, kBob, i));
+    carol->Send(Numbered(kCarol, kBob, i));
   }
   uint64_t last_of_alice = 0;
   uint64_t last_of_carol = 0;
@@ -136,8 +146,8 @@ TEST_P(TransportConformance, KeepsTheOrderOfAPair) {
 }
 
 TEST_P(TransportConformance, DeliversFramesIntactAndAligned) {
-  const auto alice = Make();
-  const auto bob = Make();
+  const auto alice = Make(kAlice);
+  const auto bob = Make(kBob);
   alice->SetRoute(kBob, bob->endpoint());
   const std::vector<size_t> sizes = {0,    1,    33,   255,   256,    1023,    1025,
                                      8191, 8192, 8193, 65536, 262144, 1 << 20, 3 << 20};
@@ -165,8 +175,8 @@ TEST_P(TransportConformance, DeliversFramesIntactAndAligned) {
 }
 
 TEST_P(TransportConformance, ReleasesFramesOnceDelivered) {
-  const auto alice = Make();
-  const auto bob = Make();
+  const auto alice = Make(kAlice);
+  const auto bob = Make(kBob);
   alice->SetRoute(kBob, bob->endpoint());
   const std::vector<uint8_t> memory(1 << 20, 42);
   std::atomic<int> released = 0;
@@ -183,8 +193,8 @@ TEST_P(TransportConformance, ReleasesFramesOnceDelivered) {
 }
 
 TEST_P(TransportConformance, ReceivedFramesOutliveTheTransport) {
-  auto alice = Make();
-  auto bob = Make();
+  auto alice = Make(kAlice);
+  auto bob = Make(kBob);
   alice->SetRoute(kBob, bob->endpoint());
   Message message = Numbered(kAlice, kBob, 1);
   message.frames.push_back(Pattern(100000, 9));
@@ -199,13 +209,13 @@ TEST_P(TransportConformance, ReceivedFramesOutliveTheTransport) {
 }
 
 TEST_P(TransportConformance, RepliesToAPeerThatListensNowhere) {
-  const auto client = network_->Make({.listens = false});
-  const auto other = network_->Make({.listens = false});
-  const auto bob = Make();
+  const auto client = network_->Make({.self = kAlice, .listens = false});
+  const auto other = network_->Make({.self = kCarol, .listens = false});
+  const auto bob = Make(kBob);
   EXPECT_EQ(client->endpoint(), "");
   client->SetRoute(kBob, bob->endpoint());
   other->SetRoute(kBob, bob->endpoint());
-  other->Send(Numbered({NodeId(13), 0}, kBob, 1));
+  other->Send(Numbered(kCarol, kBob, 1));
   client->Send(Numbered(kAlice, kBob, 2));
   std::vector<Message> replies;
   EXPECT_TRUE(Until(
@@ -213,7 +223,7 @@ TEST_P(TransportConformance, RepliesToAPeerThatListensNowhere) {
       [&](Transport& at, Message message) {
         if (&at == bob.get()) {
           EXPECT_FALSE(IsFromOwnProcess(message));
-          Message reply = MakeReply(message);
+          Message reply = ReplyOf(kBob, message);
           reply.frames.push_back(Pattern(5000, 3));
           bob->Send(std::move(reply));
         } else {
@@ -224,7 +234,7 @@ TEST_P(TransportConformance, RepliesToAPeerThatListensNowhere) {
 }
 
 TEST_P(TransportConformance, DropsWhatHasNoRoute) {
-  const auto alice = Make();
+  const auto alice = Make(kAlice);
   std::atomic<int> released = 0;
   const uint8_t byte = 0;
   Message message = Numbered(kAlice, kBob, 1);
@@ -236,8 +246,8 @@ TEST_P(TransportConformance, DropsWhatHasNoRoute) {
 }
 
 TEST_P(TransportConformance, DropsRepliesToAConnectionThatIsGone) {
-  auto client = network_->Make({.listens = false});
-  const auto bob = Make();
+  auto client = network_->Make({.self = kAlice, .listens = false});
+  const auto bob = Make(kBob);
   client->SetRoute(kBob, bob->endpoint());
   client->Send(Numbered(kAlice, kBob, 1));
   const auto received = ReceiveFrom(*bob, 1, {client.get()});
@@ -246,15 +256,15 @@ TEST_P(TransportConformance, DropsRepliesToAConnectionThatIsGone) {
   EXPECT_TRUE(Until(
       {bob.get()},
       [&] {
-        bob->Send(MakeReply(received[0]));
+        bob->Send(ReplyOf(kBob, received[0]));
         return bob->counters().dropped > 0;
       },
       [](Transport&, const Message&) {}));
 }
 
 TEST_P(TransportConformance, DropsInsteadOfBlockingWhenTheQueueIsFull) {
-  const auto alice = network_->Make({.queue_messages = 8});
-  const auto bob = network_->Make({.queue_messages = 8});
+  const auto alice = network_->Make({.self = kAlice, .queue_messages = 8});
+  const auto bob = network_->Make({.self = kBob, .queue_messages = 8});
   alice->SetRoute(kBob, bob->endpoint());
   const Buffer frame = Pattern(1 << 20, 0);
   constexpr uint64_t kMessages = 1000;  // 1 GB, more than any socket takes
@@ -274,13 +284,13 @@ TEST_P(TransportConformance, DropsInsteadOfBlockingWhenTheQueueIsFull) {
 }
 
 TEST_P(TransportConformance, FollowsAPeerToItsNewEndpoint) {
-  const auto alice = Make();
-  auto bob = Make();
+  const auto alice = Make(kAlice);
+  auto bob = Make(kBob);
   alice->SetRoute(kBob, bob->endpoint());
   alice->Send(Numbered(kAlice, kBob, 1));
   EXPECT_EQ(ReceiveFrom(*bob, 1, {alice.get()}).size(), 1u);
   bob.reset();
-  const auto reborn = Make();
+  const auto reborn = Make(kBob);
   alice->SetRoute(kBob, reborn->endpoint());
   alice->SetRoute(kBob, reborn->endpoint());
   alice->Send(Numbered(kAlice, kBob, 2));
@@ -290,8 +300,8 @@ TEST_P(TransportConformance, FollowsAPeerToItsNewEndpoint) {
 }
 
 TEST_P(TransportConformance, DroppingARouteReleasesItsFrames) {
-  const auto alice = Make();
-  const auto bob = Make();
+  const auto alice = Make(kAlice);
+  const auto bob = Make(kBob);
   const std::vector<uint8_t> memory(1 << 20, 1);
   for (const std::string& endpoint : {network_->DeadEndpoint(), bob->endpoint()}) {
     alice->SetRoute(kBob, endpoint);
@@ -312,8 +322,8 @@ TEST_P(TransportConformance, DroppingARouteReleasesItsFrames) {
 }
 
 TEST_P(TransportConformance, TakesAtMostTheLimitAndSaysWhetherThereMayBeMore) {
-  const auto alice = Make();
-  const auto bob = Make();
+  const auto alice = Make(kAlice);
+  const auto bob = Make(kBob);
   alice->SetRoute(kBob, bob->endpoint());
   for (uint64_t i = 0; i < 10; ++i) alice->Send(Numbered(kAlice, kBob, i));
   size_t received = 0;
@@ -331,7 +341,7 @@ TEST_P(TransportConformance, TakesAtMostTheLimitAndSaysWhetherThereMayBeMore) {
 }
 
 TEST_P(TransportConformance, AWakeUpEndsTheNextWait) {
-  const auto alice = Make();
+  const auto alice = Make(kAlice);
   const absl::Time start = network_->Now();
   alice->WakeUp();
   alice->Wait(network_->Patience());

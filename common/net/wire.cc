@@ -9,28 +9,21 @@
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
 #include "common/base/status_macros.h"
+#include "common/net/little_endian.h"
 
 namespace covey {
 namespace {
 
 constexpr std::array<uint8_t, 8> kFixedPrelude = {'C', 'V', 'E', 'Y', kWireVersion, 0, 0, 0};
-constexpr size_t kEnvelopeSizeOffset = 8;
-constexpr size_t kChecksumOffset = 12;
+constexpr uint8_t kSealedFlag = 1;
 constexpr size_t kVersionOffset = 4;
+constexpr size_t kFlagsOffset = 5;
+constexpr size_t kEnvelopeSizeOffset = 8;
+constexpr size_t kLastOffset = 12;
 
 // Numbers of the bodies that data ports exchange (envelope.proto).
 constexpr int kFirstDataBody = 40;
 constexpr int kLastDataBody = 79;
-
-void StoreU32(uint32_t value, uint8_t* to) {
-  for (int i = 0; i < 4; ++i) to[i] = static_cast<uint8_t>(value >> (8 * i));
-}
-
-uint32_t LoadU32(const uint8_t* from) {
-  uint32_t value = 0;
-  for (int i = 0; i < 4; ++i) value |= static_cast<uint32_t>(from[i]) << (8 * i);
-  return value;
-}
 
 }  // namespace
 
@@ -73,13 +66,19 @@ void WriteHead(const Message& message, std::span<uint8_t> head) {
   const std::span<uint8_t> envelope = head.subspan(kWirePreludeBytes);
   COVEY_CHECK(envelope.size() == static_cast<size_t>(message.envelope.GetCachedSize()));
   message.envelope.SerializeWithCachedSizesToArray(envelope.data());
-  std::copy(kFixedPrelude.begin(), kFixedPrelude.end(), head.begin());
-  StoreU32(static_cast<uint32_t>(envelope.size()), &head[kEnvelopeSizeOffset]);
-  StoreU32(Crc32c(envelope), &head[kChecksumOffset]);
+  WritePrelude({.envelope_bytes = static_cast<uint32_t>(envelope.size()), .last = Crc32c(envelope)},
+               head);
 }
 
-absl::Status ReadHead(std::span<const uint8_t> head, const WireLimits& limits,
-                      proto::Envelope& envelope) {
+void WritePrelude(const WirePrelude& prelude, std::span<uint8_t> head) {
+  COVEY_CHECK(head.size() >= kWirePreludeBytes);
+  std::copy(kFixedPrelude.begin(), kFixedPrelude.end(), head.begin());
+  if (prelude.sealed) head[kFlagsOffset] = kSealedFlag;
+  StoreLittle(prelude.envelope_bytes, &head[kEnvelopeSizeOffset]);
+  StoreLittle(prelude.last, &head[kLastOffset]);
+}
+
+absl::StatusOr<WirePrelude> ReadPrelude(std::span<const uint8_t> head, const WireLimits& limits) {
   if (head.size() < kWirePreludeBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("head frame of ", head.size(), " bytes is shorter than its prelude"));
@@ -91,22 +90,41 @@ absl::Status ReadHead(std::span<const uint8_t> head, const WireLimits& limits,
     return absl::InvalidArgumentError(absl::StrCat("wire version ", head[kVersionOffset],
                                                    "; this program speaks ", kWireVersion));
   }
-  if (!std::equal(kFixedPrelude.begin(), kFixedPrelude.end(), head.begin())) {
+  const auto reserved = head.subspan(kFlagsOffset + 1, kEnvelopeSizeOffset - kFlagsOffset - 1);
+  if (head[kFlagsOffset] > kSealedFlag || reserved[0] != 0 || reserved[1] != 0) {
     return absl::InvalidArgumentError("head frame has flags that this program does not know");
   }
+  const WirePrelude prelude = {.sealed = head[kFlagsOffset] == kSealedFlag,
+                               .envelope_bytes = LoadLittle<uint32_t>(&head[kEnvelopeSizeOffset]),
+                               .last = LoadLittle<uint32_t>(&head[kLastOffset])};
+  if (prelude.envelope_bytes > limits.envelope_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("envelope of ", prelude.envelope_bytes,
+                                                   " bytes; at most ", limits.envelope_bytes,
+                                                   " are allowed"));
+  }
+  return prelude;
+}
+
+absl::Status ReadHead(std::span<const uint8_t> head, const WireLimits& limits,
+                      proto::Envelope& envelope) {
+  COVEY_ASSIGN_OR_RETURN(const WirePrelude prelude, ReadPrelude(head, limits));
+  if (prelude.sealed) {
+    return absl::InvalidArgumentError(
+        "message is sealed, and this process has no keys; secure all processes of a job, or none");
+  }
   const std::span<const uint8_t> bytes = head.subspan(kWirePreludeBytes);
-  const uint32_t claimed = LoadU32(&head[kEnvelopeSizeOffset]);
-  if (claimed != bytes.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("head frame claims an envelope of ", claimed,
-                                                   " bytes and has ", bytes.size()));
+  if (prelude.envelope_bytes != bytes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("head frame claims an envelope of ",
+                                                   prelude.envelope_bytes, " bytes and has ",
+                                                   bytes.size()));
   }
-  if (bytes.size() > limits.envelope_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("envelope of ", bytes.size(), " bytes; at most ",
-                                                   limits.envelope_bytes, " are allowed"));
-  }
-  if (LoadU32(&head[kChecksumOffset]) != Crc32c(bytes)) {
+  if (prelude.last != Crc32c(bytes)) {
     return absl::DataLossError("envelope differs from its checksum");
   }
+  return ParseEnvelope(bytes, envelope);
+}
+
+absl::Status ParseEnvelope(std::span<const uint8_t> bytes, proto::Envelope& envelope) {
   if (!envelope.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::InvalidArgumentError("envelope is not an Envelope");
   }

@@ -28,7 +28,7 @@ namespace covey {
 //
 //   version   kWireVersion. A reader refuses every other: fields are added inside the envelope,
 //             where Protobuf's own rules apply; the version changes only when this picture does.
-//   flags     0. A set bit means "refuse me unless you know me".
+//   flags     0, or 1 = sealed, see below. A set bit means "refuse me unless you know me".
 //   envelope  number of envelope bytes that follow; nothing may come after them.
 //   crc32c    CRC-32C of the envelope bytes, checked on arrival. Those of the tensor frames are
 //             in the envelope (frame_checksums): made where the bytes are made and checked where
@@ -38,6 +38,31 @@ namespace covey {
 // others are refused on arrival: the scheduler's replies come through the control channel, and
 // messages between the parts of a process never leave it. So an actor that receives such a body
 // knows that its own process has delivered it.
+//
+// A sealed message has the same frames. The tensor frames and the envelope are encrypted, in place
+// of the checksum there is the number of tensor frames, and more fields stand before the envelope:
+//
+//   head frame        0               4         5         6           8              12
+//                     +---------------+---------+---------+-----------+--------------+
+//                     | 'C' 'V' 'E' 'Y' | version | flags 1 | 0       0 | envelope u32 |
+//                     +---------------+---------+---------+-----------+--------------+
+//                     | frames u32    | sender: node u64 | loop u32 | receiver: loop u32 |
+//                     +---------------+------------------+----------+--------------------+
+//                    12              16                 24         28                   32
+//                     | receiver: node u64 | number u64 | tag of each tensor frame: 16 bytes |
+//                     +--------------------+------------+------------------------------------+
+//                    32                   40           48                  48 + 16 * frames
+//                     | tag of the envelope: 16 bytes | envelope, encrypted … |
+//                     +-------------------------------+-----------------------+
+//
+//   number    of the message, from this loop to that loop; each is used once.
+//   tags      of AES-128-GCM, whose key and nonces follow from the fields before and from the keys
+//             of both nodes (common/security/seal/direction.h, part_cipher.h): the envelope is part
+//             0, tensor frame i is part i. The envelope's tag also covers all bytes before it, and
+//             so the tags of the tensor frames.
+//
+// A reader refuses a message whose envelope names another sender or receiver than the head frame,
+// or another incarnation than the view does for this node.
 //
 // Pure. No input makes these functions crash or allocate beyond the limits.
 inline constexpr size_t kWirePreludeBytes = 16;
@@ -66,6 +91,18 @@ void WriteHead(const Message& message, std::span<uint8_t> head);
 // frame of ours, or a body that does not belong here; DATA_LOSS: the checksum differs.
 absl::Status ReadHead(std::span<const uint8_t> head, const WireLimits& limits,
                       proto::Envelope& envelope);
+// The parts of ReadHead, for sealed messages. `last` is the field at offset 12.
+struct WirePrelude {
+  bool sealed = false;
+  uint32_t envelope_bytes = 0;
+  uint32_t last = 0;
+};
+void WritePrelude(const WirePrelude& prelude, std::span<uint8_t> head);
+// INVALID_ARGUMENT: not a prelude of ours, or it claims an envelope beyond the limits.
+absl::StatusOr<WirePrelude> ReadPrelude(std::span<const uint8_t> head, const WireLimits& limits);
+// INVALID_ARGUMENT: not an envelope, or a body that does not belong here.
+absl::Status ParseEnvelope(std::span<const uint8_t> bytes, proto::Envelope& envelope);
+
 // INVALID_ARGUMENT: number or sizes of the frames differ from what the envelope says.
 absl::Status CheckFrames(const Message& message, const WireLimits& limits);
 

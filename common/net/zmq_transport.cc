@@ -5,12 +5,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/net/seal/message_sealer.h"
+#include "common/net/seal/refusal_log.h"
+#include "common/net/seal/sealed_inbox.h"
 #include "common/net/zmq/connection_monitor.h"
 #include "common/net/zmq/part_reader.h"
 #include "common/net/zmq/socket_poller.h"
@@ -21,6 +26,8 @@ namespace covey {
 namespace {
 
 constexpr int kSocketsMax = 16384;
+// How soon a message that is held is tried again after its sender's key has become known.
+constexpr absl::Duration kHeldTryEvery = absl::Milliseconds(5);
 
 class SocketTransport : public ZmqTransport {
  public:
@@ -32,6 +39,15 @@ class SocketTransport : public ZmqTransport {
                                                kWirePreludeBytes + options.limits.envelope_bytes)}),
         context_(zmq_ctx_new()) {
     COVEY_CHECK(context_ != nullptr);
+    if (options.keys != nullptr) {
+      COVEY_CHECK(options.keys->ClaimLoop(options.loop));
+      sealer_.emplace(options.keys, options.loop);
+      inbox_.emplace(
+          SealedInbox::Options{
+              .keys = options.keys, .loop = options.loop, .limits = options.limits},
+          SealedInbox::Counters{.malformed = counters_.malformed, .dropped = counters_.dropped},
+          refusals_);
+    }
     zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, kSocketsMax);
   }
 
@@ -99,15 +115,23 @@ class SocketTransport : public ZmqTransport {
     }
     ZmqSocket* socket = SocketFor(message);
     if (socket != nullptr) poller_.MarkReady(*socket);
-    if (socket == nullptr || !SendMessage(*socket, *head_bytes, message)) {
-      ++counters_.dropped;
+    const absl::Status sent = socket == nullptr ? absl::Status(absl::StatusCode::kUnavailable, "")
+                                                : Transmit(*socket, *head_bytes, message);
+    if (sent.ok()) {
+      ++counters_.sent;
       return;
     }
-    ++counters_.sent;
+    ++counters_.dropped;
+    if (!absl::IsUnavailable(sent)) refusals_.Add(MonotonicNow(), sent.message());
   }
 
   bool Receive(int limit, absl::FunctionRef<void(Message)> sink) override {
     for (int received = 0; received < limit; ++received) {
+      if (std::optional<Message> held = NextHeld()) {
+        ++counters_.received;
+        sink(*std::move(held));
+        continue;
+      }
       ZmqSocket* socket = poller_.TakeReady();
       if (socket == nullptr) break;
       PartReader parts(*socket);
@@ -119,19 +143,17 @@ class SocketTransport : public ZmqTransport {
         counters_.malformed += monitor_->Read(parts);
         continue;
       }
-      Message message;
-      if (!ReadMessage(socket->kind(), options_.limits, parts, message)) {
-        parts.SkipRest();
-        ++counters_.malformed;
-        continue;
-      }
+      std::optional<Message> message = Read(socket->kind(), parts);
+      if (!message) continue;
       ++counters_.received;
-      sink(std::move(message));
+      sink(*std::move(message));
     }
     return poller_.HasReady();
   }
 
-  void Wait(absl::Duration timeout) override { poller_.Wait(timeout); }
+  void Wait(absl::Duration timeout) override {
+    poller_.Wait(inbox_ && inbox_->holds_any() ? std::min(timeout, kHeldTryEvery) : timeout);
+  }
   void WakeUp() override { poller_.WakeUp(); }
   void Watch(int descriptor, std::function<void()> ready) override {
     poller_.Watch(descriptor, std::move(ready));
@@ -145,6 +167,32 @@ class SocketTransport : public ZmqTransport {
     std::string endpoint;
     std::unique_ptr<ZmqSocket> dealer;
   };
+
+  absl::Status Transmit(ZmqSocket& socket, size_t head_bytes, Message& message) {
+    return sealer_ ? SendSealedMessage(socket, head_bytes, message, *sealer_)
+                   : SendMessage(socket, head_bytes, message);
+  }
+
+  // Nothing when the message is refused or held.
+  std::optional<Message> Read(ZmqSocket::Kind kind, PartReader& parts) {
+    Message message;
+    SealedMessage sealed;
+    const absl::Status read = inbox_ ? ReadSealedMessage(kind, options_.limits, parts, sealed)
+                                     : ReadMessage(kind, options_.limits, parts, message);
+    if (!read.ok()) {
+      parts.SkipRest();
+      ++counters_.malformed;
+      refusals_.Add(MonotonicNow(), read.message());
+      return std::nullopt;
+    }
+    if (inbox_) return inbox_->Receive(MonotonicNow(), std::move(sealed));
+    return message;
+  }
+
+  std::optional<Message> NextHeld() {
+    if (!inbox_ || !inbox_->holds_any()) return std::nullopt;
+    return inbox_->NextHeld(MonotonicNow());
+  }
 
   // Null when no socket can take it.
   ZmqSocket* SocketFor(const Message& message) {
@@ -162,6 +210,10 @@ class SocketTransport : public ZmqTransport {
   absl::btree_map<Address, Route> routes_;
   SocketPoller poller_;
   TransportCounters counters_;
+  RefusalLog refusals_;
+  // Both or none.
+  std::optional<MessageSealer> sealer_;
+  std::optional<SealedInbox> inbox_;
 };
 
 }  // namespace

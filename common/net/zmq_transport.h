@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "common/cluster/limits.h"
 #include "common/net/transport.h"
 #include "common/net/wire.h"
+#include "common/security/seal/data_keys.h"
 
 namespace covey {
 
@@ -22,12 +24,19 @@ struct ZmqOptions {
   // not read, so that messages wait at the sender.
   int arrived_messages = 128;
   WireLimits limits;
+  // With keys, all messages are sealed, and no others are accepted. Null: no message is sealed, and
+  // sealed ones are refused.
+  std::shared_ptr<DataKeys> keys;
+  // Number of the loop whose transport this is; its messages are sealed as this loop's. With keys,
+  // each loop of a process has one transport.
+  uint32_t loop = 0;
 };
 
 // The data plane's network: one ZeroMQ ROUTER socket that listens and one DEALER socket per route,
-// with an I/O thread of their own. Tensor frames are copied neither when sent nor when received.
-// Messages are those of wire.h; all other bytes are counted and dropped, such as garbage or wrong
-// lengths.
+// with an I/O thread of their own. Tensor frames are copied neither when sent nor when received;
+// sealed ones are encrypted into memory of their own and decrypted in place. Messages are those of
+// wire.h; all other bytes are counted and dropped, such as garbage or wrong lengths, and the log
+// says why, at most once per second.
 //
 // Memory: libzmq bounds queues by messages, not bytes. For peers that keep to the protocol, the
 // bytes that have arrived are bounded by their credits (Envelope.credit_bytes), the sum of which is
@@ -38,6 +47,9 @@ struct ZmqOptions {
 //
 // When a connection breaks, its waiting messages stay queued, and go to the process that listens at
 // the endpoint next. If that process is another node, it drops them (event_loop.h).
+//
+// Sealed messages of a process that is not in the view yet are held for a moment
+// (seal/sealed_inbox.h).
 //
 // Limits: a part of a message is at most limits.frame_bytes. libzmq assembles a message before it
 // hands it over and does not bound its number of parts, so a hostile peer can make it use memory:
@@ -53,7 +65,7 @@ class ZmqTransport : public Transport {
 };
 
 // UNAVAILABLE: the address is in use; INVALID_ARGUMENT: the address does not belong to this
-// machine.
+// machine. Precondition: no other transport has the same keys and loop.
 absl::StatusOr<std::unique_ptr<ZmqTransport>> MakeZmqTransport(const ZmqOptions& options);
 
 }  // namespace covey

@@ -3,7 +3,8 @@
 // The cost of the transport compared with plain libzmq: a ROUTER and a DEALER on two threads, tcp
 // and ipc, measured in one run. One way: a thread sends messages with one frame and waits at the
 // end for the receiver to have them all; bytes per second count the frame. Round trip: 64 bytes
-// there and back.
+// there and back. Sealed: between processes that have keys. The CPU time is that of both ends, with
+// libzmq's threads; it says more than bytes per second where other programs run.
 
 #include <benchmark/benchmark.h>
 #include <malloc.h>
@@ -14,11 +15,13 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/buffer.h"
 #include "common/base/check.h"
+#include "common/net/testing/secured_nodes.h"
 #include "common/net/zmq_transport.h"
 
 namespace covey {
@@ -34,6 +37,20 @@ enum Carrier { kTcp, kIpc };
 std::string ListenAt(int64_t carrier) {
   return carrier == kTcp ? "tcp://127.0.0.1:0"
                          : absl::StrCat("ipc:///tmp/covey-bench-", getpid(), ".socket");
+}
+
+// The keys of both ends, or none.
+struct Keys {
+  std::shared_ptr<DataKeys> server;
+  std::shared_ptr<DataKeys> client;
+};
+
+Keys KeysIf(bool sealed) {
+  if (!sealed) return {};
+  SecuredNodes nodes;
+  Keys keys = {.server = nodes.Register(kServer.node), .client = nodes.Register(kClient.node)};
+  nodes.Publish();
+  return keys;
 }
 
 Message PushOf(const Buffer& frame, uint64_t sequence) {
@@ -53,14 +70,16 @@ Message PushOf(const Buffer& frame, uint64_t sequence) {
 // Runs a transport on a thread: answers every `per_answer`-th message with an empty reply.
 class Server {
  public:
-  Server(int64_t carrier, int per_answer)
-      : transport_(*MakeZmqTransport({.listen = ListenAt(carrier)})), thread_([this, per_answer] {
+  Server(int64_t carrier, int per_answer, std::shared_ptr<DataKeys> keys)
+      : transport_(*MakeZmqTransport({.listen = ListenAt(carrier), .keys = std::move(keys)})),
+        thread_([this, per_answer] {
           int received = 0;
           while (!stopping_) {
             const bool more = transport_->Receive(kBatch, [&](Message message) {
               benchmark::DoNotOptimize(message.frames[0].data());
               if (++received % per_answer != 0) return;
               Message reply = MakeReply(message);
+              reply.envelope.mutable_header()->set_node(kServer.node.value());
               if (per_answer == 1) reply.frames = message.frames;
               transport_->Send(std::move(reply));
             });
@@ -91,8 +110,9 @@ void AwaitReply(Transport& transport) {
 
 void BM_TransportOneWay(benchmark::State& state) {
   const size_t bytes = static_cast<size_t>(state.range(0));
-  Server server(state.range(1), kBatch);
-  const auto client = *MakeZmqTransport({});
+  Keys keys = KeysIf(state.range(2) != 0);
+  Server server(state.range(1), kBatch, std::move(keys.server));
+  const auto client = *MakeZmqTransport({.keys = std::move(keys.client)});
   client->SetRoute(kServer, server.endpoint());
   const Buffer frame = Buffer::CopyOf(std::vector<uint8_t>(bytes, 1));
   uint64_t sequence = 0;
@@ -110,8 +130,9 @@ void BM_TransportOneWay(benchmark::State& state) {
 }
 
 void BM_TransportRoundTrip(benchmark::State& state) {
-  Server server(state.range(0), 1);
-  const auto client = *MakeZmqTransport({});
+  Keys keys = KeysIf(state.range(1) != 0);
+  Server server(state.range(0), 1, std::move(keys.server));
+  const auto client = *MakeZmqTransport({.keys = std::move(keys.client)});
   client->SetRoute(kServer, server.endpoint());
   const Buffer frame = Buffer::CopyOf(std::vector<uint8_t>(kRoundTripBytes, 1));
   uint64_t sequence = 0;
@@ -216,16 +237,35 @@ void BM_RawRoundTrip(benchmark::State& state) {
   }
 }
 
-void OneWaySizes(benchmark::internal::Benchmark* benchmark) {
-  benchmark->ArgNames({"bytes", "ipc"})->UseRealTime();
-  for (const int64_t bytes : {4 << 10, 1 << 20, 16 << 20}) {
+constexpr int64_t kSizes[] = {4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20};
+
+void RawSizes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"bytes", "ipc"})->UseRealTime()->MeasureProcessCPUTime();
+  for (const int64_t bytes : kSizes) {
     for (const int64_t carrier : {kTcp, kIpc}) benchmark->Args({bytes, carrier});
   }
 }
-BENCHMARK(BM_RawOneWay)->Apply(OneWaySizes);
-BENCHMARK(BM_TransportOneWay)->Apply(OneWaySizes);
-BENCHMARK(BM_RawRoundTrip)->ArgName("ipc")->Arg(kTcp)->Arg(kIpc)->UseRealTime();
-BENCHMARK(BM_TransportRoundTrip)->ArgName("ipc")->Arg(kTcp)->Arg(kIpc)->UseRealTime();
+void TransportSizes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"bytes", "ipc", "sealed"})->UseRealTime()->MeasureProcessCPUTime();
+  for (const int64_t bytes : kSizes) {
+    for (const int64_t carrier : {kTcp, kIpc}) {
+      for (const int64_t sealed : {0, 1}) benchmark->Args({bytes, carrier, sealed});
+    }
+  }
+}
+BENCHMARK(BM_RawOneWay)->Apply(RawSizes);
+BENCHMARK(BM_TransportOneWay)->Apply(TransportSizes);
+BENCHMARK(BM_RawRoundTrip)
+    ->ArgName("ipc")
+    ->Arg(kTcp)
+    ->Arg(kIpc)
+    ->UseRealTime()
+    ->MeasureProcessCPUTime();
+BENCHMARK(BM_TransportRoundTrip)
+    ->ArgNames({"ipc", "sealed"})
+    ->ArgsProduct({{kTcp, kIpc}, {0, 1}})
+    ->UseRealTime()
+    ->MeasureProcessCPUTime();
 
 }  // namespace
 }  // namespace covey

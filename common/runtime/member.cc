@@ -240,6 +240,7 @@ void Member::SendRegister(absl::Time now, Outbox& outbox) {
   for (const std::string& endpoint : options_.endpoints) body.add_endpoints(endpoint);
   body.set_process_id(options_.process_id);
   body.set_host(options_.host);
+  body.set_data_key(options_.data_key);
   outbox.Send(std::move(message));
 }
 

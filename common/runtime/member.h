@@ -52,6 +52,8 @@ class Member {
     std::vector<std::string> endpoints;
     uint64_t process_id = 0;
     std::string host;
+    // RegisterRequest.data_key; empty = none.
+    std::string data_key;
     // "host:port" of the scheduler, for errors.
     std::string scheduler;
     // After this duration registration fails with the scheduler's last error. Until then a taken

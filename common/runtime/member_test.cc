@@ -20,7 +20,8 @@ class MemberTest : public ::testing::Test {
       : member_({.job_name = "job",
                  .role = proto::WORKER,
                  .rank = 2,
-                 .endpoints = {"tcp://127.0.0.1:9"}},
+                 .endpoints = {"tcp://127.0.0.1:9"},
+                 .data_key = "key"},
                 next_request_id_) {
     member_.OnChange([this](absl::Time, Outbox&) { ++changes_; });
   }
@@ -45,6 +46,7 @@ class MemberTest : public ::testing::Test {
     member_.Wake(now_, outbox_);
     const std::vector<Message> sent = Sent(proto::Envelope::kRegisterRequest);
     ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent[0].envelope.register_request().data_key(), "key");
     Message reply = MakeReply(sent[0]);
     proto::RegisterReply& body = *reply.envelope.mutable_register_reply();
     body.set_node(7);

@@ -265,6 +265,9 @@ TEST_F(SecuredServiceTest, AProcessIsWhatItsCertificateSays) {
   EXPECT_TRUE(outcome(Registration(proto::WORKER, 3)).ok());
   // A program with a worker also has clients.
   EXPECT_TRUE(outcome(Registration(proto::CLIENT)).ok());
+  proto::RegisterRequest without_key = Registration(proto::CLIENT);
+  without_key.clear_data_key();
+  EXPECT_EQ(outcome(without_key).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   proto::RegisterRequest other_job = Registration(proto::CLIENT);
   other_job.set_job_name("other");
   EXPECT_FALSE(outcome(other_job).ok());

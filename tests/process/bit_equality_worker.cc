@@ -17,9 +17,15 @@
 namespace covey {
 namespace {
 
-absl::Status Train(const worker::WorkerConfig& config) {
+absl::Status Train(const worker::WorkerConfig& config, uint32_t replicas, absl::Duration pause) {
   COVEY_ASSIGN_OR_RETURN(const auto worker, worker::Worker::Join(config));
-  const std::vector<proto::TableSpec> tables = BitEqualityTables();
+  std::vector<proto::TableSpec> tables = BitEqualityTables();
+  if (replicas > 1) {
+    for (proto::TableSpec& table : tables) {
+      table.set_durability(proto::REPLICATED);
+      table.set_replicas(replicas);
+    }
+  }
   std::vector<std::vector<float>> values;
   std::vector<std::vector<float>> gradients;
   std::vector<worker::HybridStep::Tensor> tensors;
@@ -33,6 +39,7 @@ absl::Status Train(const worker::WorkerConfig& config) {
   COVEY_ASSIGN_OR_RETURN(const auto hybrid, worker::HybridStep::Create(*worker, tensors));
   const uint32_t member = worker->group().rank();
   for (uint64_t step = 1; step <= kBitEqualitySteps; ++step) {
+    WaitForTermination(pause);
     COVEY_RETURN_IF_ERROR(hybrid->Begin(BitEqualitySamples(member, step)));
     for (size_t t = 0; t < tables.size(); ++t) {
       COVEY_RETURN_IF_ERROR(hybrid->Wait(t));
@@ -54,9 +61,13 @@ int main(int, char** argv) {
   covey::InitProcess("");
   covey::worker::WorkerConfig config;
   covey::ConfigFile environment("bit_equality_worker", "Which cluster to join.");
+  uint32_t replicas = 1;
+  absl::Duration pause = absl::ZeroDuration();
   config.AddTo(environment);
+  environment.Add("replicas", &replicas, "of each table");
+  environment.Add("pause", &pause, "before each step");
   if (const auto code = environment.LoadForMain(1, argv)) return *code;
-  const absl::Status status = covey::Train(config);
+  const absl::Status status = covey::Train(config, replicas, pause);
   if (!status.ok()) std::cerr << status.message() << "\n";
   return status.ok() ? 0 : 1;
 }

@@ -60,7 +60,7 @@ _ROOMS = {
     "worker": ["collective", "layout", "data", "group", "update", "hybrid", "engine", "."],
     "scheduler": ["state", "groups", "nodes", "placement", "tables", "work", "log", "rpc", "."],
     "server": ["table", "sparse", "replication", "recording", "shard", "snapshot", "replay", "."],
-    "common/net": ["zmq", "grpc", "."],
+    "common/net": ["seal", "zmq", "grpc", "."],
     "client/engine": ["requests", "sending", "durability", "."],
     "client/cli": ["console", "process", "scheduler", "lookup", "model", "snapshot", "status", "rows",
                    "certificates", "replay", "report", "run", "scale", "bench", "chaos", "simulate", "."],
@@ -69,7 +69,7 @@ _ROOMS = {
 }
 # Plain values, and pure functions about these, in a folder's own files that its rooms read.
 _SHARED = ["client/engine/operation.h",
-           "common/net/control_methods.h", "common/net/message.h",
+           "common/net/control_methods.h", "common/net/little_endian.h", "common/net/message.h",
            "common/net/scheduler_failover.h", "common/net/wire.h",
            "worker/config.h", "worker/hybrid_options.h", "worker/progress.h"]
 

@@ -42,9 +42,8 @@ Buffer ZmqPart::TakeFrame() {
   const bool aligned = reinterpret_cast<uintptr_t>(data()) % kAlignment == 0;
   if (size() <= kCopiedInBytesMax || !aligned) return Buffer::CopyOf({data(), size()});
   // A plain pointer, because std::function stores it without an allocation of its own.
-  ZmqPart* kept = std::make_unique<ZmqPart>().release();
-  zmq_msg_move(kept->get(), &part_);
-  return Buffer::Wrap(kept->data(), kept->size(), [kept] { delete kept; });
+  ZmqPart* kept = std::make_unique<ZmqPart>(std::move(*this)).release();
+  return Buffer::Borrow(kept->data(), kept->size(), [kept] { delete kept; });
 }
 
 }  // namespace covey

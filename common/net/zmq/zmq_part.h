@@ -12,11 +12,13 @@ class ZmqPart {
  public:
   // Empty; to be received into.
   ZmqPart() { zmq_msg_init(&part_); }
-  // Uninitialized bytes inside libzmq's own memory; for small parts.
+  // Uninitialized bytes inside libzmq's own memory.
   explicit ZmqPart(size_t size);
   // Refers to the bytes of `frame` without a copy, unless the frame is small; libzmq's thread drops
   // the handle when they are in the kernel, or when the connection is closed.
   explicit ZmqPart(Buffer frame);
+  // Leaves `other` empty.
+  ZmqPart(ZmqPart&& other) noexcept : ZmqPart() { zmq_msg_move(&part_, &other.part_); }
   ~ZmqPart() { zmq_msg_close(&part_); }
   ZmqPart(const ZmqPart&) = delete;
   ZmqPart& operator=(const ZmqPart&) = delete;
@@ -26,9 +28,10 @@ class ZmqPart {
   bool more() const { return zmq_msg_more(&part_) != 0; }
   zmq_msg_t* get() { return &part_; }
 
-  // The received bytes as a frame, aligned to 8 bytes at least; leaves the part empty. Large ones
-  // stay where libzmq put them. Small or badly aligned ones are copied: libzmq cuts small ones out
-  // of a larger read, which a handle would keep alive as a whole.
+  // The received bytes as a frame, aligned to 8 bytes at least; leaves the part empty. Its only
+  // holder may write it. Large ones stay where libzmq put them. Small or badly aligned ones are
+  // copied: libzmq cuts small ones out of a larger read, which a handle would keep alive as a
+  // whole.
   Buffer TakeFrame();
 
  private:

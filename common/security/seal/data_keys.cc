@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/security/seal/data_keys.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace covey {
+namespace {
+
+std::optional<NodeKey::Public> KeyOf(const proto::Node& node) {
+  NodeKey::Public key;
+  if (node.state() == proto::Node::DEAD || node.data_key().size() != key.size()) {
+    return std::nullopt;
+  }
+  std::copy(node.data_key().begin(), node.data_key().end(), key.begin());
+  return key;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<DataKeys>> DataKeys::Make(uint64_t job) {
+  COVEY_ASSIGN_OR_RETURN(NodeKey own, NodeKey::Make());
+  return std::shared_ptr<DataKeys>(new DataKeys(job, std::move(own)));
+}
+
+std::string DataKeys::public_key() const {
+  return std::string(own_.public_half().begin(), own_.public_half().end());
+}
+
+void DataKeys::Follow(NodeId self, const ClusterView& view) {
+  MutexLock lock(mutex_);
+  const bool is_new = std::exchange(self_, self) != self;
+  if (Adopt(view) || is_new) changes_.fetch_add(1, std::memory_order_release);
+}
+
+bool DataKeys::Adopt(const ClusterView& view) {
+  if (view.epoch() <= epoch_) return false;
+  epoch_ = view.epoch();
+  absl::btree_map<NodeId, Entry> nodes;
+  refused_.clear();
+  for (const proto::Node& node : view.proto().nodes()) {
+    const NodeId id(node.id());
+    const std::optional<NodeKey::Public> key = KeyOf(node);
+    if (!key) {
+      refused_.insert(id);
+      continue;
+    }
+    const Incarnation incarnation(node.incarnation());
+    const auto before = nodes_.find(id);
+    const bool is_same = before != nodes_.end() && before->second.key == *key &&
+                         before->second.incarnation == incarnation;
+    nodes[id] = is_same ? before->second : Entry{.incarnation = incarnation, .key = *key};
+  }
+  nodes_ = std::move(nodes);
+  return true;
+}
+
+NodeId DataKeys::self() const {
+  MutexLock lock(mutex_);
+  return self_;
+}
+
+absl::StatusOr<std::shared_ptr<const DataKeys::Peer>> DataKeys::Find(NodeId node) {
+  MutexLock lock(mutex_);
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end()) {
+    if (refused_.contains(node)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("node ", node.value(), " is dead or has registered no key"));
+    }
+    return absl::NotFoundError(absl::StrCat("node ", node.value(), " is not in the view"));
+  }
+  Entry& entry = found->second;
+  if (entry.peer == nullptr) {
+    COVEY_ASSIGN_OR_RETURN(const Secret agreed, own_.Agree(entry.key));
+    COVEY_ASSIGN_OR_RETURN(Secret pair, PairSecret(agreed));
+    entry.peer = std::make_shared<const Peer>(Peer{
+        .node = node, .incarnation = entry.incarnation, .key = entry.key, .pair = std::move(pair)});
+  }
+  return entry.peer;
+}
+
+bool DataKeys::Knows(const Peer& peer) const {
+  MutexLock lock(mutex_);
+  const auto found = nodes_.find(peer.node);
+  return found != nodes_.end() && found->second.peer.get() == &peer;
+}
+
+Direction DataKeys::To(const Peer& peer, uint32_t own_loop, uint32_t peer_loop) const {
+  return {.job = job_,
+          .sender = {self(), own_loop},
+          .receiver = {peer.node, peer_loop},
+          .sender_key = own_.public_half(),
+          .receiver_key = peer.key};
+}
+
+Direction DataKeys::From(const Peer& peer, uint32_t peer_loop, uint32_t own_loop) const {
+  return {.job = job_,
+          .sender = {peer.node, peer_loop},
+          .receiver = {self(), own_loop},
+          .sender_key = peer.key,
+          .receiver_key = own_.public_half()};
+}
+
+bool DataKeys::ClaimLoop(uint32_t loop) {
+  MutexLock lock(mutex_);
+  return claimed_.insert(loop).second;
+}
+
+}  // namespace covey
