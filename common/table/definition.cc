@@ -54,6 +54,13 @@ constexpr EnumMap kWhenFull({
 });
 static_assert(kWhenFull.IsOneToOne() && kWhenFull.size() == proto::SparseRows::WhenFull_ARRAYSIZE);
 
+constexpr EnumMap kRoundMeans({
+    std::pair(RoundMean::kOfAllPushes, proto::SparseRows::OF_ALL_PUSHES),
+    std::pair(RoundMean::kOfHolders, proto::SparseRows::OF_HOLDERS),
+});
+static_assert(kRoundMeans.IsOneToOne() &&
+              kRoundMeans.size() == proto::SparseRows::RoundMean_ARRAYSIZE);
+
 RowLifeCycle LifeCycleOf(const proto::SparseRows& rows) {
   return {.rows_max = rows.rows_max(),
           .when_full = *kWhenFull.ToOurs(rows.when_full()),
@@ -78,7 +85,8 @@ absl::StatusOr<TableDefinition> Convert(const proto::TableSpec& spec,
   if (spec.has_sparse()) {
     definition.sparse = {.width = spec.sparse().width(),
                          .type = *RowTypeFromProto(spec.data_type()),
-                         .life_cycle = LifeCycleOf(spec.sparse())};
+                         .life_cycle = LifeCycleOf(spec.sparse()),
+                         .round_mean = *kRoundMeans.ToOurs(spec.sparse().round_mean())};
   }
   definition.initializer = InitializerOf(spec.initializer());
   COVEY_ASSIGN_OR_RETURN(definition.optimizer, OptimizerFromProto(spec.optimizer()));

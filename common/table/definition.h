@@ -11,6 +11,7 @@
 #include "common/optimizer/optimizer.h"
 #include "common/table/asynchrony_rules.h"
 #include "common/table/initializer_config.h"
+#include "common/table/round_mean.h"
 #include "common/table/row_life_cycle.h"
 #include "common/tensor/wire_format.h"
 #include "proto/view.pb.h"
@@ -32,6 +33,7 @@ struct TableDefinition {
     size_t width = 0;                        // elements of each
     WireFormat type = WireFormat::kFloat32;  // in which the values are stored, and travel
     RowLifeCycle life_cycle;
+    RoundMean round_mean = RoundMean::kOfAllPushes;
   };
 
   std::string name;

@@ -292,7 +292,15 @@ absl::Status CheckLocalRowOptimizer(const proto::TableSpec& spec, absl::string_v
 
 // Both optimizers of a LOCAL sparse table, and its rounds.
 absl::Status CheckLocalRows(const proto::TableSpec& spec) {
-  if (spec.contract().kind() != proto::Contract::LOCAL) return absl::OkStatus();
+  const proto::SparseRows::RoundMean mean = spec.sparse().round_mean();
+  if (!proto::SparseRows::RoundMean_IsValid(mean)) {
+    return Bad(spec, "sparse.round_mean", static_cast<int>(mean), kUnknown);
+  }
+  if (spec.contract().kind() != proto::Contract::LOCAL) {
+    if (mean == proto::SparseRows::OF_ALL_PUSHES) return absl::OkStatus();
+    return Bad(spec, "sparse.round_mean", proto::SparseRows::RoundMean_Name(mean),
+               "only LOCAL tables have rounds: leave it out, or use contract LOCAL");
+  }
   COVEY_RETURN_IF_ERROR(CheckLocalRowOptimizer(
       spec, "optimizer", spec.optimizer(),
       "SGD with rate 1, which takes the mean of the changes, or ADAGRAD, ROWWISE_ADAGRAD or ADAM"));

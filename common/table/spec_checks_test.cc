@@ -121,6 +121,8 @@ TEST(SpecChecksTest, RoundsOfRowsPass) {
     spec.mutable_optimizer()->set_kind(kind);
     spec.mutable_inner_optimizer()->set_kind(kind);
     EXPECT_TRUE(CheckTableSpec(spec).ok()) << CheckTableSpec(spec);
+    spec.mutable_sparse()->set_round_mean(proto::SparseRows::OF_HOLDERS);
+    EXPECT_TRUE(CheckTableSpec(spec).ok()) << CheckTableSpec(spec);
   }
 }
 
@@ -181,6 +183,13 @@ TEST(SpecChecksTest, MistakesOfSparseTablesAreNamed) {
        [](Spec& s) { s.mutable_sparse()->set_admit_probability(1.5); }},
       {"sparse.admit_probability = nan",
        [](Spec& s) { s.mutable_sparse()->set_admit_probability(NAN); }},
+      {"sparse.round_mean = OF_HOLDERS, but only LOCAL tables have rounds: leave it out",
+       [](Spec& s) { s.mutable_sparse()->set_round_mean(proto::SparseRows::OF_HOLDERS); }},
+      {"sparse.round_mean = 9, but it is unknown here",
+       [](Spec& s) {
+         s = LocalRows();
+         s.mutable_sparse()->set_round_mean(static_cast<proto::SparseRows::RoundMean>(9));
+       }},
       {"number of dimensions = 1", [](Spec& s) { s.add_shape(16); }},
       {"shard_bytes = 64", [](Spec& s) { s.set_shard_bytes(64); }},
       {"initializer.kind = GIVEN",

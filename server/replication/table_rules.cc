@@ -48,6 +48,7 @@ absl::StatusOr<TableRules> RulesOf(const proto::Table& table, const proto::Shard
                    .asynchrony = definition.asynchrony,
                    .shard = {}};
   if (definition.sparse) {
+    rules.round_mean = definition.sparse->round_mean;
     rules.shard = SparseConfigOf(definition, shard);
   } else {
     rules.shard = DenseShardConfig{.first_element = shard.first_element(),

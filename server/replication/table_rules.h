@@ -4,6 +4,7 @@
 #include "absl/status/statusor.h"
 #include "common/contract/contract.h"
 #include "common/table/definition.h"
+#include "common/table/round_mean.h"
 #include "proto/view.pb.h"
 #include "server/replication/shard_content.h"
 
@@ -15,6 +16,8 @@ struct TableRules {
   // Whether a push that holds NaN or infinity is refused.
   bool refuses_non_finite = true;
   AsynchronyRules asynchrony;
+  // Of a dense table kOfAllPushes.
+  RoundMean round_mean = RoundMean::kOfAllPushes;
   ShardContent::Config shard;
 };
 

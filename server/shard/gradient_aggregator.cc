@@ -20,9 +20,10 @@ double AggregatedUpdate::rate_factor() const {
 }
 
 GradientAggregator::GradientAggregator(const Contract& contract, BufferPool& spares,
-                                       size_t row_width)
+                                       size_t row_width, RoundMean mean)
     : spares_(spares),
       row_width_(row_width),
+      mean_(mean),
       gate_(contract),
       arrivals_{.pushes = {}, .gradient_sum = GradientSum(spares, row_width), .encoded = {}} {}
 
@@ -111,8 +112,7 @@ std::optional<AggregatedUpdate> GradientAggregator::TakeDue(absl::Time now,
   }
   COVEY_CHECK(update.pushes.size() == due->pushes.size());
   update.samples = due->samples;
-  const bool has_changes = gate_.contract().kind == Contract::Kind::kLocal;
-  update.gradient_sum.Finish(has_changes ? RowMean::kOfHolders : RowMean::kOfAll);
+  update.gradient_sum.Finish(mean_);
   if (update.encoded.frame.empty() && !update.encoded.keys) {
     update.encoded = update.gradient_sum.Encoded();
   }

@@ -13,6 +13,7 @@
 #include "common/cluster/ids.h"
 #include "common/contract/contract.h"
 #include "common/contract/update_gate.h"
+#include "common/table/round_mean.h"
 #include "server/replication/push_history.h"
 #include "server/replication/shard_record.h"
 #include "server/shard/gradient_sum.h"
@@ -50,7 +51,8 @@ struct AggregatedUpdate {
 class GradientAggregator {
  public:
   // `row_width` as GradientShape.
-  GradientAggregator(const Contract& contract, BufferPool& spares, size_t row_width = 0);
+  GradientAggregator(const Contract& contract, BufferPool& spares, size_t row_width = 0,
+                     RoundMean mean = RoundMean::kOfAllPushes);
 
   // Shows which pushes wait, and whether a push may be added.
   const UpdateGate& gate() const { return gate_; }
@@ -103,6 +105,7 @@ class GradientAggregator {
   // Constant after construction.
   BufferPool& spares_;
   const size_t row_width_;
+  const RoundMean mean_;
 
   // Owned by the actor's thread.
   UpdateGate gate_;

@@ -60,6 +60,12 @@ class Gatherer {
   std::vector<uint64_t> pushes_;
 };
 
+template <typename T>
+Buffer BytesOf(const std::vector<T>& values) {
+  return Buffer::CopyOf(
+      {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(T)});
+}
+
 // Three values whose sum depends on the order.
 constexpr float kValues[] = {1e8f, 1.0f, -1e8f};
 
@@ -81,6 +87,37 @@ TEST(GradientAggregator, BspAndLocalSumInTheOrderOfGroups) {
       EXPECT_THAT(gatherer.Due(), ElementsAre((kValues[0] + kValues[1]) + kValues[2]));
       EXPECT_THAT(gatherer.pushes(), ElementsAre(11, 21, 31));
     } while (std::next_permutation(order.begin(), order.end()));
+  }
+}
+
+// Rows of one element, and the update's mean as a shard computes it: the sum over all samples.
+TEST(GradientAggregator, ARowsMeanIsOverAllPushesOrOverThoseThatHoldIt) {
+  const struct {
+    RoundMean mean;
+    std::vector<float> means;
+  } cases[] = {{RoundMean::kOfAllPushes, {0.5f, 3.5f, 1.5f}},
+               {RoundMean::kOfHolders, {2, 3.5f, 2}}};
+  for (const auto& [mean, means] : cases) {
+    BufferPool spares(1 << 20);
+    GradientAggregator aggregator({.kind = Contract::Kind::kLocal}, spares, 1, mean);
+    const std::vector<LiveGroup> live = {{.id = GroupId(1)}, {.id = GroupId(2)}};
+    const auto push = [&](uint32_t group, uint64_t samples, const std::vector<uint64_t>& keys,
+                          const std::vector<float>& rows) {
+      aggregator.Add({.key = {.producer = {.id = group}, .sequence = 1},
+                      .group = GroupId(group),
+                      .step = Step(1),
+                      .samples = samples},
+                     {.elements = BytesOf(rows), .keys = BytesOf(keys)});
+    };
+    push(1, 2, {3, 5}, {4, 10});
+    push(2, 6, {5, 8}, {18, 12});
+    const auto update = aggregator.TakeDue(absl::UnixEpoch(), {.live = live, .known = 2});
+    ASSERT_TRUE(update.has_value());
+    EXPECT_EQ(update->samples, 8u);
+    const Gradient sum = update->gradient_sum.gradient();
+    EXPECT_THAT(sum.keys, ElementsAre(3, 5, 8));
+    ASSERT_EQ(sum.elements.size(), 3u);
+    for (size_t row = 0; row < 3; ++row) EXPECT_FLOAT_EQ(sum.elements[row] / 8, means[row]) << row;
   }
 }
 

@@ -51,7 +51,7 @@ void GradientSum::Keep() {
   newest = KeptElements(newest, row_width_ != 0, *spares_);
 }
 
-void GradientSum::Finish(RowMean mean) {
+void GradientSum::Finish(RoundMean mean) {
   if (parts_.size() < 2) return;
   std::vector<KeyedRows> gradients;
   uint64_t samples = 0;
@@ -66,7 +66,7 @@ void GradientSum::Finish(RowMean mean) {
   }
   const auto sum = std::make_shared<RowSums>();
   SumByKey(gradients, row_width_, *sum);
-  if (mean == RowMean::kOfHolders && !Planted(PlantedBug::kRowMeanOfAll)) {
+  if (mean == RoundMean::kOfHolders && !Planted(PlantedBug::kRowMeanOfAll)) {
     StandForAll(samples, row_width_, *sum);
   }
   parts_ = {{.gradient = {.elements = PartOf(sum, sum->rows), .keys = PartOf(sum, sum->keys)},

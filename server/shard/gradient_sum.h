@@ -7,15 +7,10 @@
 
 #include "common/base/buffer.h"
 #include "common/base/buffer_pool.h"
+#include "common/table/round_mean.h"
 #include "server/replication/gradient.h"
 
 namespace covey::server {
-
-// What a row of a sparse shard is divided by when an update is applied.
-enum class RowMean {
-  kOfAll,      // the samples of all pushes; equals a dense table's
-  kOfHolders,  // those of the pushes that hold the row; under local, whose pushes are changes
-};
 
 // A sum of gradients, in the order in which they are added. A single gradient is not copied: it
 // stays in the frame that it arrived in, until Keep. Those of a sparse shard are held as they came,
@@ -36,7 +31,7 @@ class GradientSum {
   void Keep();
   // To be called after the last Add, and before the sum is used. The sum divided by all samples is
   // the mean, as an update takes it, of either kind.
-  void Finish(RowMean mean);
+  void Finish(RoundMean mean);
 
   bool empty() const { return parts_.empty(); }
   size_t bytes() const;  // held

@@ -16,6 +16,7 @@
 #include "server/key_lists/request_keys.h"
 #include "server/replication/push_history.h"
 #include "server/replication/shard_record.h"
+#include "server/replication/table_rules.h"
 #include "server/shard/gradient_aggregator.h"
 #include "server/shard/served_shard.h"
 
@@ -35,10 +36,11 @@ namespace covey::server {
 class PushPipeline {
  public:
   // `shard` outlives it.
-  PushPipeline(ServedShard& shard, const Contract& contract, bool refuses_non_finite)
+  PushPipeline(ServedShard& shard, const TableRules& rules)
       : shard_(shard),
-        refuses_non_finite_(refuses_non_finite),
-        aggregator_(contract, shard.spares, shard.content().shape().row_width) {}
+        refuses_non_finite_(rules.refuses_non_finite),
+        aggregator_(rules.contract, shard.spares, shard.content().shape().row_width,
+                    rules.round_mean) {}
 
   // Adds the push to the next update, or says why not. True when it had been received before.
   // `keys` are those of the request.

@@ -66,7 +66,7 @@ Shard::Shard(ShardId id, std::shared_ptr<const ClusterView> view, Replica& repli
              .ledger = {},
              .correction = StalenessCorrection(rules.asynchrony, replica.content()->asynchrony(),
                                                environment.spares)},
-      pipeline_(shard_, rules.contract, rules.refuses_non_finite),
+      pipeline_(shard_, rules),
       replies_(shard_) {
   proto::ShardState state;
   content().clocks().Describe(version(), state);

@@ -29,9 +29,11 @@ constexpr Contract kBuffered2{.kind = Contract::Kind::kBuffered, .buffer = 2};
 constexpr Contract kBsp{.kind = Contract::Kind::kBsp};
 constexpr Contract kLocal{.kind = Contract::Kind::kLocal, .local_steps = 4};
 
-TestJob SparseJob(const Contract& contract, uint32_t groups = 2) {
+TestJob SparseJob(const Contract& contract, uint32_t groups = 2,
+                  proto::SparseRows::RoundMean mean = proto::SparseRows::OF_ALL_PUSHES) {
   TestJob job(contract, groups);
   MakeSparse(job, 2);
+  job.spec().mutable_sparse()->set_round_mean(mean);
   return job;
 }
 
@@ -199,9 +201,19 @@ TEST_F(SparseRequests, GroupsWithoutRowsTakePartInASynchronousStep) {
   EXPECT_EQ(driver.Ask(Pull({3})).envelope.pull_reply().state().version(), 1);
 }
 
-// The mean of a row's changes is over the groups that touched it.
-TEST_F(SparseRequests, ARowMovesByTheChangesOfTheGroupsThatTouchedIt) {
+// As that of a dense table, the mean of a row's changes is over all pushes of the round.
+TEST_F(SparseRequests, ARowMovesByTheMeanOfAllGroups) {
   ShardDriver driver(SparseJob(kLocal, 3));
+  driver.Deliver(GroupPush(1, 1, {3, 5}, {1, 2, 4, 8}, 1));
+  driver.Deliver(GroupPush(2, 1, {5}, {36, 72}, 3));
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5, 7}))), ElementsAre(0, 0, 0, 0, 0, 0));
+  driver.Deliver(GroupPush(3, 1, {}, {}, 4));
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5, 7}))), ElementsAre(-0.125, -0.25, -5, -10, 0, 0));
+}
+
+// Where the table says so, it is over the groups that touched the row.
+TEST_F(SparseRequests, ARowMovesByTheMeanOfTheGroupsThatTouchedIt) {
+  ShardDriver driver(SparseJob(kLocal, 3, proto::SparseRows::OF_HOLDERS));
   driver.Deliver(GroupPush(1, 1, {3, 5}, {1, 2, 4, 8}, 1));
   driver.Deliver(GroupPush(2, 1, {5}, {36, 72}, 3));
   EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5, 7}))), ElementsAre(0, 0, 0, 0, 0, 0));
@@ -222,7 +234,7 @@ TEST_F(SparseRequests, ARowMovesByTheChangesOfTheGroupsThatTouchedIt) {
 TEST_F(SparseRequests, ALateChangeOfRowsCountsInTheNextRound) {
   Contract contract = kLocal;
   contract.quorum = 2;
-  ShardDriver driver(SparseJob(contract, 3));
+  ShardDriver driver(SparseJob(contract, 3, proto::SparseRows::OF_HOLDERS));
   driver.Deliver(GroupPush(1, 1, {3, 5}, {1, 2, 3, 4}));
   driver.Deliver(GroupPush(2, 1, {}, {}));
   EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5}))), ElementsAre(-1, -2, -3, -4));
@@ -327,6 +339,7 @@ TEST_F(SparseChain, ReplicasHoldTheSameRows) {
 // Whatever a row's mean is over, the record says it to all replicas.
 TEST_F(SparseChain, ReplicasTakeTheSameMeansOfRounds) {
   ChainDriver chain(kLocal, 3, 2, 2);
+  chain.job.spec().mutable_sparse()->set_round_mean(proto::SparseRows::OF_HOLDERS);
   Begin(chain, 2);
   Random random(11);
   for (uint64_t round = 1; round <= 60; ++round) {

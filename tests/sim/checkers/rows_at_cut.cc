@@ -89,8 +89,8 @@ void RowsAtCut::StartOver(Folder& store, const std::string& folder) {
   first_generation_.clear();
 }
 
-std::map<uint64_t, std::vector<RowsAtCut::Pushed>> RowsAtCut::PushesByKey(
-    const proto::Shard& shard, const ShardHistory& history) const {
+RowsAtCut::PushesOfShard RowsAtCut::PushesOf(const proto::Shard& shard,
+                                             const ShardHistory& history) const {
   std::map<GroupStep, uint64_t> versions;
   const auto first = first_generation_.find(history.shard);
   if (first != first_generation_.end() && first->second == history.generation) {
@@ -101,17 +101,18 @@ std::map<uint64_t, std::vector<RowsAtCut::Pushed>> RowsAtCut::PushesByKey(
   if (const auto known = versions_.find(history); known != versions_.end()) {
     for (const auto& [step, version] : known->second) versions[step] = version;
   }
-  std::map<uint64_t, std::vector<Pushed>> by_key;
+  PushesOfShard found;
   const std::vector<uint64_t> home = HomeKeysOf(shard);
   for (const auto& [step, element] : elements_) {
     const auto version = versions.find(step);
     const Pushed push{.step = step,
                       .column = ColumnOf(element),
                       .version = version == versions.end() ? 0 : version->second};
-    for (const uint64_t key : FurtherKeysOfStep(element)) by_key[key].push_back(push);
-    by_key[home[element % kRowClasses]].push_back(push);
+    found.pushes.Add(push.version);
+    for (const uint64_t key : FurtherKeysOfStep(element)) found.by_key[key].push_back(push);
+    found.by_key[home[element % kRowClasses]].push_back(push);
   }
-  return by_key;
+  return found;
 }
 
 void RowsAtCut::Check(const std::string& where, const proto::Table& table,
@@ -123,14 +124,14 @@ void RowsAtCut::Check(const std::string& where, const proto::Table& table,
     violations_.Add("rows_at_cut", absl::StrCat(where, ", shard ", history.shard.index.value(),
                                                 ", the row of key ", key, ": ", why));
   };
-  const auto by_key = PushesByKey(shard, history);
+  const auto& [of_shard, by_key] = PushesOf(shard, history);
   for (const auto& [key, pushes] : by_key) {
     const auto row = rows.find(key);
     const uint64_t slot = SlotOfKey(key);
     if (slot - shard.first_element() >= shard.element_count()) continue;
     ++checked_;
-    const std::string why =
-        WhyWrong(table.spec(), version, cut, pushes, row == rows.end() ? no_row : row->second);
+    const std::string why = WhyWrong(table.spec(), version, cut, of_shard, pushes,
+                                     row == rows.end() ? no_row : row->second);
     if (!why.empty()) return complain(key, why);
   }
   for (const auto& [key, row] : rows) {
@@ -139,7 +140,7 @@ void RowsAtCut::Check(const std::string& where, const proto::Table& table,
 }
 
 std::string RowsAtCut::WhyWrong(const proto::TableSpec& spec, uint64_t version,
-                                const std::map<GroupId, Step>& cut,
+                                const std::map<GroupId, Step>& cut, const Pushes& of_shard,
                                 const std::vector<Pushed>& pushes,
                                 const std::vector<float>& row) const {
   uint64_t first_held = std::numeric_limits<uint64_t>::max();
@@ -176,8 +177,14 @@ std::string RowsAtCut::WhyWrong(const proto::TableSpec& spec, uint64_t version,
     return absl::StrCat("it holds the push of version ", first_held, ", and lacks that of version ",
                         newest_missing);
   }
-  if (spec.contract().kind() == proto::Contract::LOCAL && !values_.adaptive) {
-    if (const std::string why = WhyWrongShare(pushes, row); !why.empty()) return why;
+  if (!values_.adaptive) {
+    Pushes holding;
+    for (const Pushed& push : pushes) {
+      if (row[push.column] != 0) holding.Add(push.version);
+    }
+    const bool is_of_holders = spec.sparse().round_mean() == proto::SparseRows::OF_HOLDERS;
+    const std::string why = WhyWrongShare(is_of_holders ? holding : of_shard, pushes, row);
+    if (!why.empty()) return why;
   }
   const proto::SparseRows& life_cycle = spec.sparse();
   const bool by_count_only = life_cycle.rows_max() == 0 && life_cycle.admit_probability() == 0;
@@ -188,24 +195,19 @@ std::string RowsAtCut::WhyWrong(const proto::TableSpec& spec, uint64_t version,
   return "";
 }
 
-std::string RowsAtCut::WhyWrongShare(const std::vector<Pushed>& pushes,
+std::string RowsAtCut::WhyWrongShare(const Pushes& sharing, const std::vector<Pushed>& pushes,
                                      const std::vector<float>& row) {
   for (const Pushed& push : pushes) {
     const float value = row[push.column];
     if (value == 0) continue;
-    // Of the same update, as far as is known.
-    size_t certain = 0;
-    size_t possible = 0;
-    for (const Pushed& other : pushes) {
-      if (row[other.column] == 0) continue;
-      certain += push.version > 0 && other.version == push.version;
-      possible += push.version == 0 || other.version == 0 || other.version == push.version;
-    }
-    const auto sharing = static_cast<size_t>(std::lround(1 / value));
-    if (sharing >= certain && sharing <= possible) continue;
+    const bool is_known = push.version > 0;
+    const size_t certain = is_known ? sharing.of_version.at(push.version) : 0;
+    const size_t possible = is_known ? certain + sharing.unknown : sharing.all;
+    const auto parts = static_cast<size_t>(std::lround(1 / value));
+    if (parts >= certain && parts <= possible) continue;
     return absl::StrCat(NameOf(push.step.first, push.step.second), " is in with a share of 1 of ",
-                        sharing, ", and ", certain, " to ", possible,
-                        " pushes of its update hold the row");
+                        parts, ", and ", certain, " to ", possible,
+                        " pushes of its update share the row");
   }
   return "";
 }

@@ -24,7 +24,8 @@ namespace covey::sim {
 //  - it holds nothing but pushes with its key, each once, and none beyond the cut;
 //  - of pushes of which a server has said at which version they were applied it holds all from some
 //    version on up to that of the shard, and none of an earlier or a later version;
-//  - under local, a push has the share of the pushes of its update that hold the row, and no less;
+//  - a push has its share of the pushes of its update, or of those of them that hold the row, where
+//    the table says so, and no other;
 //  - where only the number of updates decides on admission, it lacks the first of them only; where
 //    every row is made at once, and stays, it lacks none.
 // A job that continues a snapshot goes on with what it held; of a shard that has lost its content
@@ -60,15 +61,29 @@ class RowsAtCut : public Observer {
     uint64_t version;  // at which it was applied; 0 = unknown
   };
 
-  // Of each key of the shard.
-  std::map<uint64_t, std::vector<Pushed>> PushesByKey(const proto::Shard& shard,
-                                                      const ShardHistory& history) const;
+  // Pushes by the version of their update, as far as it is known.
+  struct Pushes {
+    std::map<uint64_t, size_t> of_version;
+    size_t unknown = 0;
+    size_t all = 0;
+
+    void Add(uint64_t version) {
+      ++(version == 0 ? unknown : of_version[version]);
+      ++all;
+    }
+  };
+  struct PushesOfShard {
+    Pushes pushes;
+    std::map<uint64_t, std::vector<Pushed>> by_key;
+  };
+
+  PushesOfShard PushesOf(const proto::Shard& shard, const ShardHistory& history) const;
   // Why the row is wrong; empty when it is right.
   std::string WhyWrong(const proto::TableSpec& spec, uint64_t version,
-                       const std::map<GroupId, Step>& cut, const std::vector<Pushed>& pushes,
-                       const std::vector<float>& row) const;
-  // Under local, in a row that holds some of the pushes.
-  static std::string WhyWrongShare(const std::vector<Pushed>& pushes,
+                       const std::map<GroupId, Step>& cut, const Pushes& of_shard,
+                       const std::vector<Pushed>& pushes, const std::vector<float>& row) const;
+  // In a row that holds some of the pushes; the pushes of an update are among `sharing`.
+  static std::string WhyWrongShare(const Pushes& sharing, const std::vector<Pushed>& pushes,
                                    const std::vector<float>& row);
 
   const StepValues values_;

@@ -38,12 +38,13 @@ proto::Table TableWith(const proto::SparseRows& rows) {
   return table;
 }
 
-Message PushOf(uint64_t step, uint64_t element, WireFormat format = WireFormat::kFloat32) {
+Message PushOf(uint64_t step, uint64_t element, WireFormat format = WireFormat::kFloat32,
+               uint32_t group = 1) {
   Message message;
   proto::PushRequest& push = *message.envelope.mutable_push_request();
   push.mutable_id()->set_table(1);
   push.mutable_id()->set_producer_kind(proto::PushId::GROUP);
-  push.mutable_id()->set_producer(1);
+  push.mutable_id()->set_producer(group);
   push.mutable_id()->set_sequence(step);
   push.set_format(ToProto(format));
   std::vector<uint64_t> keys = KeysOfStep(TableWith({}), element);
@@ -98,30 +99,32 @@ class RowsAtCutTest : public testing::Test {
     view.set_to({NodeId(), 0});
     *view.envelope.mutable_watch_view_reply()->mutable_view()->add_tables() = TableWith({});
     checker_.OnSend(absl::UnixEpoch(), view);
-    for (uint64_t step = 1; step <= 4; ++step) {
-      checker_.OnSend(absl::UnixEpoch(), PushOf(step, kElements[step - 1]));
-      Message reply;
-      proto::PushReply& push = *reply.envelope.mutable_push_reply();
-      push.mutable_id()->set_table(1);
-      push.mutable_id()->set_producer_kind(proto::PushId::GROUP);
-      push.mutable_id()->set_producer(1);
-      push.mutable_id()->set_sequence(step);
-      push.set_durable(true);
-      push.set_applied_version(step);
-      push.mutable_state()->set_generation(kGeneration);
-      checker_.OnSend(absl::UnixEpoch(), reply);
+    for (uint64_t step = 1; step <= 4; ++step) Push(1, step, kElements[step - 1], step);
+  }
+  void Push(uint32_t group, uint64_t step, uint64_t element, uint64_t version) {
+    checker_.OnSend(absl::UnixEpoch(), PushOf(step, element, WireFormat::kFloat32, group));
+    Message reply;
+    proto::PushReply& push = *reply.envelope.mutable_push_reply();
+    push.mutable_id()->set_table(1);
+    push.mutable_id()->set_producer_kind(proto::PushId::GROUP);
+    push.mutable_id()->set_producer(group);
+    push.mutable_id()->set_sequence(step);
+    push.set_durable(true);
+    push.set_applied_version(version);
+    push.mutable_state()->set_generation(kGeneration);
+    checker_.OnSend(absl::UnixEpoch(), reply);
+  }
+  // In all rows of its keys.
+  static void Set(RowsAtCut::Rows& rows, uint64_t element, float value) {
+    for (const uint64_t key : KeysOfStep(TableWith({}), element)) {
+      rows[key].resize(kRowColumns);
+      rows[key][ColumnOf(element)] = value;
     }
   }
   // The rows of a snapshot that holds these steps.
   static RowsAtCut::Rows Holding(const std::vector<uint64_t>& steps) {
     RowsAtCut::Rows rows;
-    for (const uint64_t step : steps) {
-      const uint64_t element = kElements[step - 1];
-      for (const uint64_t key : KeysOfStep(TableWith({}), element)) {
-        rows[key].resize(kRowColumns);
-        rows[key][ColumnOf(element)] = 1;
-      }
-    }
+    for (const uint64_t step : steps) Set(rows, kElements[step - 1], 1);
     return rows;
   }
   std::vector<std::string> Check(const RowsAtCut::Rows& rows, const proto::SparseRows& life = {},
@@ -129,7 +132,6 @@ class RowsAtCutTest : public testing::Test {
     Violations violations;
     std::swap(violations, violations_);
     proto::Table table = TableWith(life);
-    table.mutable_spec()->mutable_contract()->set_kind(kind_);
     checker_.Check("snapshot", table, {{TableId(1), ShardIndex(0)}, kGeneration}, version,
                    {{GroupId(1), Step(3)}}, rows);
     return violations_.found();
@@ -139,7 +141,6 @@ class RowsAtCutTest : public testing::Test {
     return rows.at(HomeKeysOf(TableWith({}).shards(0))[3]);
   }
 
-  proto::Contract::Kind kind_ = proto::Contract::BSP;
   Violations violations_;
   RowsAtCut checker_{{.averages = true}, violations_};
 };
@@ -168,16 +169,28 @@ TEST_F(RowsAtCutTest, APushIsNotInTwice) {
   EXPECT_THAT(Check(rows), ElementsAre(HasSubstr("step 2 of group 1 is in with 2")));
 }
 
-// Each step was an update of its own. That of step 2 may also have had pushes of other rows.
-TEST_F(RowsAtCutTest, UnderLocalAPushHasTheShareOfThoseThatHoldTheRow) {
+TEST_F(RowsAtCutTest, APushHasItsShareOfItsUpdate) {
   RowsAtCut::Rows rows = Holding({1, 2, 3});
   HomeRow(rows)[ColumnOf(kElements[1])] = 0.5f;
-  EXPECT_THAT(Check(rows), IsEmpty());
-  kind_ = proto::Contract::LOCAL;
   EXPECT_THAT(Check(rows), ElementsAre(HasSubstr("step 2 of group 1 is in with a share of 1 of 2, "
                                                  "and 1 to 1 pushes of its update")));
-  HomeRow(rows)[ColumnOf(kElements[1])] = 1;
+}
+
+// Of other keys than those of step 2, in whose update it is.
+TEST_F(RowsAtCutTest, APushShouldShareWithAllOfItsUpdateOrWithThoseThatHoldTheRow) {
+  constexpr uint64_t kOther = 4;
+  Push(2, 1, kOther, 2);
+  proto::SparseRows of_holders;
+  of_holders.set_round_mean(proto::SparseRows::OF_HOLDERS);
+  RowsAtCut::Rows rows = Holding({1, 2, 3});
+  Set(rows, kElements[1], 0.5f);
+  Set(rows, kOther, 0.5f);
   EXPECT_THAT(Check(rows), IsEmpty());
+  EXPECT_THAT(Check(rows, of_holders), ElementsAre(HasSubstr("a share of 1 of 2, and 1 to 1")));
+  Set(rows, kElements[1], 1);
+  Set(rows, kOther, 1);
+  EXPECT_THAT(Check(rows), ElementsAre(HasSubstr("a share of 1 of 1, and 2 to 2")));
+  EXPECT_THAT(Check(rows, of_holders), IsEmpty());
 }
 
 TEST_F(RowsAtCutTest, APushBeyondTheCutIsNotIn) {

@@ -175,7 +175,8 @@ void SnapshotCut::CheckShard(const proto::SnapshotManifest& manifest,
   CheckRecord(where, cut, history, stored);
   // There each row has the mean of the pushes that hold it, which are not all pushes of an update.
   const bool is_sparse = !stored.rows.empty();
-  if (is_sparse && TableOf(manifest, entry).spec().contract().kind() == proto::Contract::LOCAL) {
+  if (is_sparse &&
+      TableOf(manifest, entry).spec().sparse().round_mean() == proto::SparseRows::OF_HOLDERS) {
     return;
   }
   double sum = 0;

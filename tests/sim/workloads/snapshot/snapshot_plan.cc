@@ -89,6 +89,7 @@ proto::TableSpec SnapshotPlan::RowSpec() const {
   spec.set_data_type(row_type);
   *spec.mutable_sparse() = life_cycle;
   spec.mutable_sparse()->set_width(kRowColumns);
+  spec.mutable_sparse()->set_round_mean(round_mean);
   spec.mutable_learning_rate()->set_base(1);
   spec.mutable_optimizer()->set_kind(adaptive ? proto::Optimizer::ADAGRAD : proto::Optimizer::SGD);
   SetContract(contract, spec);
@@ -150,6 +151,9 @@ SnapshotPlan DrawSnapshotSparsePlan(Random random) {
   // Other streams, so that the rest of the plan does not depend on them.
   plan.row_type =
       std::array{proto::FLOAT32, proto::BFLOAT16, proto::FLOAT16}[random.Split(51).Below(3)];
+  if (plan.contract.kind == Contract::Kind::kLocal && random.Split(52).Chance(0.5)) {
+    plan.round_mean = proto::SparseRows::OF_HOLDERS;
+  }
   Random rows = random.Split(50);
   if (rows.Chance(0.5)) return plan;
   if (rows.Chance(0.6)) {
@@ -181,7 +185,8 @@ std::string Describe(const SnapshotPlan& plan) {
                       " survival=", plan.survival, plan.restores ? " restores" : "",
                       " rare=", plan.rare_every, " format=", WireFormatName(plan.format),
                       plan.sparse ? absl::StrCat(" rows={", plan.life_cycle.ShortDebugString(),
-                                                 "} ", proto::DataType_Name(plan.row_type))
+                                                 "} ", proto::DataType_Name(plan.row_type), " ",
+                                                 proto::SparseRows::RoundMean_Name(plan.round_mean))
                                   : "");
 }
 

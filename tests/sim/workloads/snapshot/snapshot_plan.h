@@ -63,6 +63,7 @@ struct SnapshotPlan {
   // Which rows of that table are made, and which go.
   proto::SparseRows life_cycle;
   proto::DataType row_type = proto::FLOAT32;
+  proto::SparseRows::RoundMean round_mean = proto::SparseRows::OF_ALL_PUSHES;
 
   // When the first job is killed, as a fraction of the fault phase; later if it has no snapshot.
   double killed_at = 0.5;
