@@ -17,8 +17,9 @@ namespace {
 constexpr absl::string_view kNextKeyFile = "next.key";
 constexpr absl::string_view kIssuedFile = "issued";
 constexpr absl::string_view kAuthorityFiles[] = {kAuthorityKeyFile, kRootsFile, kNextKeyFile,
-                                                 kIssuedFile};
-constexpr absl::string_view kNodeFiles[] = {kNodeKeyFile, kNodeCertificateFile, kRootsFile};
+                                                 kIssuedFile, kRevokedFile};
+constexpr absl::string_view kNodeFiles[] = {kNodeKeyFile, kNodeCertificateFile, kRootsFile,
+                                            kRevokedFile};
 
 std::string TextOf(const std::vector<Certificate>& certificates) {
   std::string text;
@@ -47,17 +48,27 @@ absl::StatusOr<std::vector<Certificate>> ReadCertificates(const std::string& pat
   return certificates;
 }
 
+absl::StatusOr<IssuedRecord> ReadRecord(const std::string& path) {
+  COVEY_ASSIGN_OR_RETURN(const Secret text, ReadCredential(path, Readers::kAll));
+  auto record = IssuedRecord::Parse(text.view());
+  if (!record.ok()) return Damaged(path, record.status().message());
+  return record;
+}
+
 }  // namespace
 
 absl::Status CertificateAuthority::Write(const std::string& path, const SigningRoot& signer,
                                          const std::vector<Certificate>& roots,
-                                         const SigningRoot* next, const IssuedRecord& issued) {
+                                         const SigningRoot* next, const IssuedRecord& issued,
+                                         const IssuedRecord& revoked) {
   COVEY_ASSIGN_OR_RETURN(const Secret key, signer.key().Text());
   const std::string roots_text = TextOf(roots);
   const std::string issued_text = issued.Text();
+  const std::string revoked_text = revoked.Text();
   std::vector<CredentialFile> files = {{kAuthorityKeyFile, key.view(), Readers::kOwner},
                                        {kRootsFile, roots_text, Readers::kAll},
-                                       {kIssuedFile, issued_text, Readers::kAll}};
+                                       {kIssuedFile, issued_text, Readers::kAll},
+                                       {kRevokedFile, revoked_text, Readers::kAll}};
   Secret next_key;
   if (next != nullptr) {
     COVEY_ASSIGN_OR_RETURN(next_key, next->key().Text());
@@ -66,15 +77,15 @@ absl::Status CertificateAuthority::Write(const std::string& path, const SigningR
   return ReplaceFolder(path, files, kAuthorityFiles);
 }
 
-absl::Status CertificateAuthority::WriteIssued() {
-  const std::string text = issued_.Text();
+absl::Status CertificateAuthority::WriteRecord(absl::string_view file, const IssuedRecord& record) {
+  const std::string text = record.Text();
   if (text.size() > kCredentialBytesMax) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        PathIn(path_, kIssuedFile), ": ", issued_.entries().size(),
-        " certificates are in use, and the file can name no more; issue them into the same folders "
-        "again, which replaces them, or with fewer --days"));
+        PathIn(path_, file), ": it would name ", record.entries().size(),
+        " certificates, which are too many; issue them into the same folders again, which replaces "
+        "them, or with fewer --days; or replace the root"));
   }
-  return ReplaceFile(path_, {kIssuedFile, text, Readers::kAll});
+  return ReplaceFile(path_, {file, text, Readers::kAll});
 }
 
 absl::Status CertificateAuthority::Create(const std::string& path, const std::string& trust_domain,
@@ -93,7 +104,8 @@ absl::Status CertificateAuthority::Create(const std::string& path, const std::st
   const std::string certificate = root.certificate().Text();
   const CredentialFile files[] = {{kAuthorityKeyFile, key.view(), Readers::kOwner},
                                   {kRootsFile, certificate, Readers::kAll},
-                                  {kIssuedFile, "", Readers::kAll}};
+                                  {kIssuedFile, "", Readers::kAll},
+                                  {kRevokedFile, "", Readers::kAll}};
   return ReplaceFolder(path, files, {});
 }
 
@@ -119,13 +131,11 @@ absl::StatusOr<std::unique_ptr<CertificateAuthority>> CertificateAuthority::Open
       return found.status();
     }
   }
-  COVEY_ASSIGN_OR_RETURN(const Secret text,
-                         ReadCredential(PathIn(path, kIssuedFile), Readers::kAll));
-  auto issued = IssuedRecord::Parse(text.view());
-  if (!issued.ok()) return Damaged(PathIn(path, kIssuedFile), issued.status().message());
+  COVEY_ASSIGN_OR_RETURN(IssuedRecord issued, ReadRecord(PathIn(path, kIssuedFile)));
+  COVEY_ASSIGN_OR_RETURN(IssuedRecord revoked, ReadRecord(PathIn(path, kRevokedFile)));
   return absl::WrapUnique(new CertificateAuthority(path, std::move(lock), std::move(signer),
                                                    std::move(roots), std::move(next),
-                                                   *std::move(issued)));
+                                                   std::move(issued), std::move(revoked)));
 }
 
 absl::Status CertificateAuthority::Close(absl::Status status) {
@@ -181,6 +191,8 @@ absl::StatusOr<Certificate> CertificateAuthority::Issue(const Identity& identity
   COVEY_ASSIGN_OR_RETURN(const Secret key, made->key.Text());
   const std::string certificate = made->certificate.Text();
   const std::string roots = TextOf(roots_);
+  revoked_.RemoveExpired(now);
+  const std::string revoked = revoked_.Text();
 
   // Recorded first, so that none in use is missing there, even after a crash.
   issued_.RemoveExpired(now);
@@ -188,14 +200,17 @@ absl::StatusOr<Certificate> CertificateAuthority::Issue(const Identity& identity
                .root = signer_.certificate().Serial(),
                .until = made->certificate.NotAfter(),
                .identity = identity});
-  COVEY_RETURN_IF_ERROR(WriteIssued());
-  const CredentialFile files[] = {{kNodeKeyFile, key.view(), Readers::kOwner},
-                                  {kNodeCertificateFile, certificate, Readers::kAll},
-                                  {kRootsFile, roots, Readers::kAll}};
+  COVEY_RETURN_IF_ERROR(WriteRecord(kIssuedFile, issued_));
+  std::vector<CredentialFile> files = {{kNodeKeyFile, key.view(), Readers::kOwner},
+                                       {kNodeCertificateFile, certificate, Readers::kAll},
+                                       {kRootsFile, roots, Readers::kAll}};
+  if (identity.role == IdentityRole::kScheduler) {
+    files.push_back({kRevokedFile, revoked, Readers::kAll});
+  }
   COVEY_RETURN_IF_ERROR(ReplaceFolder(node_folder, files, kNodeFiles));
   if (present.has_value()) {
     issued_.Remove(present->Serial());
-    COVEY_RETURN_IF_ERROR(WriteIssued());
+    COVEY_RETURN_IF_ERROR(WriteRecord(kIssuedFile, issued_));
   }
   return made->certificate;
 }
@@ -219,6 +234,34 @@ absl::StatusOr<Certificate> CertificateAuthority::Renew(const std::string& node_
                node_folder);
 }
 
+absl::StatusOr<std::vector<IssuedRecord::Entry>> CertificateAuthority::Revoke(
+    absl::string_view what, absl::Time now) {
+  COVEY_CHECK(lock_ != nullptr);
+  const auto is_meant = [what](const IssuedRecord::Entry& entry) {
+    return entry.serial == what || UriOf(entry.identity) == what;
+  };
+  std::vector<IssuedRecord::Entry> taken;
+  for (const IssuedRecord::Entry& entry : issued_.entries()) {
+    if (is_meant(entry) && entry.until > now) taken.push_back(entry);
+  }
+  if (taken.empty()) {
+    const auto& before = revoked_.entries();
+    if (std::any_of(before.begin(), before.end(), is_meant)) return taken;
+    return absl::NotFoundError(
+        absl::StrCat(path_, ": no certificate in use has the serial or the URI '", what,
+                     "'; `covey certificates show ", path_, "` lists them"));
+  }
+  revoked_.RemoveExpired(now);
+  for (const IssuedRecord::Entry& entry : taken) {
+    revoked_.Add(entry);
+    issued_.Remove(entry.serial);
+  }
+  // In this order, so that after a crash none is missing in both.
+  COVEY_RETURN_IF_ERROR(WriteRecord(kRevokedFile, revoked_));
+  COVEY_RETURN_IF_ERROR(WriteRecord(kIssuedFile, issued_));
+  return taken;
+}
+
 absl::Status CertificateAuthority::AddRoot(absl::Time now, absl::Duration lifetime) {
   if (stage() == Stage::kRootIsAdded) return absl::OkStatus();
   if (stage() == Stage::kRootIsUsed) {
@@ -231,7 +274,7 @@ absl::Status CertificateAuthority::AddRoot(absl::Time now, absl::Duration lifeti
   COVEY_ASSIGN_OR_RETURN(next_, SigningRoot::Make(trust_domain(), now, lifetime));
   roots_.push_back(next_->certificate());
   issued_.RemoveExpired(now);
-  return Close(Write(path_, signer_, roots_, &*next_, issued_));
+  return Close(Write(path_, signer_, roots_, &*next_, issued_, revoked_));
 }
 
 absl::Status CertificateAuthority::UseRoot(absl::Time now) {
@@ -245,7 +288,7 @@ absl::Status CertificateAuthority::UseRoot(absl::Time now) {
   next_.reset();
   std::swap(roots_[0], roots_[1]);
   issued_.RemoveExpired(now);
-  return Close(Write(path_, signer_, roots_, nullptr, issued_));
+  return Close(Write(path_, signer_, roots_, nullptr, issued_, revoked_));
 }
 
 absl::Status CertificateAuthority::CheckUnused(absl::Time now) const {
@@ -274,9 +317,10 @@ absl::Status CertificateAuthority::RemoveRoot(absl::Time now, InUse in_use) {
   }
   if (in_use == InUse::kRefuses) COVEY_RETURN_IF_ERROR(CheckUnused(now));
   issued_.RemoveSignedBy(roots_.back().Serial());
+  revoked_.RemoveSignedBy(roots_.back().Serial());
   roots_.pop_back();
   issued_.RemoveExpired(now);
-  return Close(Write(path_, signer_, roots_, nullptr, issued_));
+  return Close(Write(path_, signer_, roots_, nullptr, issued_, revoked_));
 }
 
 }  // namespace covey

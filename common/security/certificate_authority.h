@@ -24,6 +24,8 @@ namespace covey {
 //   ca.crt     the roots that nodes are to trust, the signing one first; copied into nodes' folders
 //   next.key   private key of the root that is to sign next, while it is being made known
 //   issued     the certificates in use, see IssuedRecord
+//   revoked    those that were taken back before their end, in the same form; copied into the
+//              folders of schedulers, which refuse them
 //
 // A root is replaced in three steps, and between two of them all nodes get new folders. So every
 // node trusts a root before anybody shows a certificate of it.
@@ -59,6 +61,11 @@ class CertificateAuthority {
   // The same for the identity that the folder has, for as long as its certificate was made for.
   absl::StatusOr<Certificate> Renew(const std::string& node_folder, absl::Time now);
 
+  // Takes back the certificate with this serial, or all of an identity, given as its URI. Folders
+  // of schedulers that are made or renewed from now on know of it. Returns them; none = they were
+  // taken back before. NOT_FOUND: none in use is such a one.
+  absl::StatusOr<std::vector<IssuedRecord::Entry>> Revoke(absl::string_view what, absl::Time now);
+
   absl::Status AddRoot(absl::Time now, absl::Duration lifetime);
   absl::Status UseRoot(absl::Time now);
   absl::Status RemoveRoot(absl::Time now, InUse in_use);
@@ -69,22 +76,24 @@ class CertificateAuthority {
   const std::string& trust_domain() const { return signer_.trust_domain(); }
   // Of certificates that were in use at the newest change.
   const IssuedRecord& issued() const { return issued_; }
+  const IssuedRecord& revoked() const { return revoked_; }
 
  private:
   CertificateAuthority(std::string path, std::unique_ptr<FolderLock> lock, SigningRoot signer,
                        std::vector<Certificate> roots, std::optional<SigningRoot> next,
-                       IssuedRecord issued)
+                       IssuedRecord issued, IssuedRecord revoked)
       : path_(std::move(path)),
         lock_(std::move(lock)),
         signer_(std::move(signer)),
         roots_(std::move(roots)),
         next_(std::move(next)),
-        issued_(std::move(issued)) {}
+        issued_(std::move(issued)),
+        revoked_(std::move(revoked)) {}
 
   static absl::Status Write(const std::string& path, const SigningRoot& signer,
                             const std::vector<Certificate>& roots, const SigningRoot* next,
-                            const IssuedRecord& issued);
-  absl::Status WriteIssued();
+                            const IssuedRecord& issued, const IssuedRecord& revoked);
+  absl::Status WriteRecord(absl::string_view file, const IssuedRecord& record);
   // Gives up the lock, since the folder that it is on has been replaced.
   absl::Status Close(absl::Status status);
   // Of the certificate that the folder has; absent = there is no folder.
@@ -97,6 +106,7 @@ class CertificateAuthority {
   std::vector<Certificate> roots_;
   std::optional<SigningRoot> next_;
   IssuedRecord issued_;
+  IssuedRecord revoked_;
 };
 
 }  // namespace covey

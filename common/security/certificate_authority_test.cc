@@ -76,7 +76,7 @@ class CertificateAuthorityTest : public testing::Test {
 };
 
 TEST_F(CertificateAuthorityTest, IsMadeOnce) {
-  EXPECT_EQ(Names(folder_), (std::set<std::string>{"ca.crt", "ca.key", "issued"}));
+  EXPECT_EQ(Names(folder_), (std::set<std::string>{"ca.crt", "ca.key", "issued", "revoked"}));
   struct stat found;
   ASSERT_EQ(stat((folder_ + "/ca.key").c_str(), &found), 0);
   EXPECT_EQ(found.st_mode & 0777, 0600u);
@@ -132,7 +132,7 @@ TEST_F(CertificateAuthorityTest, ItsFolderIsNotThatOfANode) {
               HasSubstr("would lie in the folder of the authority"));
   EXPECT_FALSE(Open()->Issue(Worker(1), kNow, kDay, folder_).ok());
   EXPECT_TRUE(Open()->issued().entries().empty());
-  EXPECT_EQ(Names(folder_), (std::set<std::string>{"ca.crt", "ca.key", "issued"}));
+  EXPECT_EQ(Names(folder_), (std::set<std::string>{"ca.crt", "ca.key", "issued", "revoked"}));
 }
 
 TEST_F(CertificateAuthorityTest, IsUsedByOneProcessAtATime) {
@@ -161,7 +161,7 @@ TEST_F(CertificateAuthorityTest, ReplacesItsRootWhileNodesTrustEachOther) {
   EXPECT_EQ(Open()->stage(), Stage::kRootIsUsed);
   EXPECT_NE(Open()->roots()[0].Serial(), old);
   EXPECT_EQ(Open()->roots()[1].Serial(), old);
-  EXPECT_EQ(Names(folder_), (std::set<std::string>{"ca.crt", "ca.key", "issued"}));
+  EXPECT_EQ(Names(folder_), (std::set<std::string>{"ca.crt", "ca.key", "issued", "revoked"}));
   renew_all();
   ASSERT_TRUE(Open()->RemoveRoot(now, InUse::kRefuses).ok());
   EXPECT_EQ(Open()->stage(), Stage::kOneRoot);

@@ -21,6 +21,7 @@ inline constexpr absl::string_view kNodeKeyFile = "node.key";
 inline constexpr absl::string_view kNodeCertificateFile = "node.crt";
 inline constexpr absl::string_view kRootsFile = "ca.crt";
 inline constexpr absl::string_view kAuthorityKeyFile = "ca.key";
+inline constexpr absl::string_view kRevokedFile = "revoked";
 
 // Certificates and keys are a few KiB; a file beyond this is none.
 inline constexpr size_t kCredentialBytesMax = 1 << 20;

@@ -39,6 +39,7 @@ class TlsCredentials {
 
   // When it was loaded. It does not change: a folder is replaced for the same identity only.
   const Identity& identity() const { return identity_; }
+  const std::string& folder() const { return folder_; }
   // The rank that the certificate names, or else `rank`.
   int32_t RankOr(int32_t rank) const;
   // For an error about a scheduler that does not reply: what is wrong with the folder now, or that

@@ -8,8 +8,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/security/certificate.h"
+#include "common/security/credential_folder.h"
+#include "common/security/issued_record.h"
+#include "common/security/secret.h"
 #include "common/security/tls_credentials.h"
 
 namespace covey::scheduler {
@@ -29,7 +33,26 @@ absl::StatusOr<Callers::Entry> Callers::Read(const grpc::AuthContext& context,
         absl::StrCat("the peer's certificate: ", certificates.status().message()));
   }
   return Entry{.identity = std::make_shared<const Identity>(std::move(identity)),
+               .serial = certificates->front().Serial(),
                .not_after = certificates->front().NotAfter()};
+}
+
+void Callers::LookForRevoked(absl::Time now) {
+  if (now < next_look_) return;
+  next_look_ = now + kLookEvery;
+  if (!HasFile(folder_, kRevokedFile)) return revoked_.clear();
+  const std::string path = PathIn(folder_, kRevokedFile);
+  const absl::StatusOr<Secret> text = ReadCredential(path, Readers::kAll);
+  // Gone since: the folder was replaced.
+  if (absl::IsNotFound(text.status())) return;
+  const absl::StatusOr<IssuedRecord> record =
+      text.ok() ? IssuedRecord::Parse(text->view()) : text.status();
+  if (!record.ok()) {
+    LogError("revoked_unreadable", {{"file", path}, {"reason", record.status().message()}});
+    return;
+  }
+  revoked_.clear();
+  for (const IssuedRecord::Entry& entry : record->entries()) revoked_.insert(entry.serial);
 }
 
 absl::StatusOr<std::shared_ptr<const Identity>> Callers::Find(const grpc::AuthContext& context,
@@ -38,11 +61,17 @@ absl::StatusOr<std::shared_ptr<const Identity>> Callers::Find(const grpc::AuthCo
   if (texts.size() != 1) return absl::UnauthenticatedError("the peer has shown no certificate");
   const std::string text(texts[0].data(), texts[0].size());
   MutexLock lock(mutex_);
+  LookForRevoked(now);
   auto found = entries_.find(text);
   if (found == entries_.end()) {
     COVEY_ASSIGN_OR_RETURN(Entry entry, Read(context, text));
     if (entries_.size() >= kRememberedMax) entries_.clear();
     found = entries_.emplace(text, std::move(entry)).first;
+  }
+  if (revoked_.contains(found->second.serial)) {
+    return absl::UnauthenticatedError(absl::StrCat("the certificate of ",
+                                                   Describe(*found->second.identity), ", serial ",
+                                                   found->second.serial, ", was revoked"));
   }
   if (now < found->second.not_after) return found->second.identity;
   return absl::UnauthenticatedError(absl::StrCat(

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
@@ -24,22 +26,34 @@ class Callers {
  public:
   // Certificates that are remembered, so that they are parsed once.
   static constexpr size_t kRememberedMax = 4096;
+  // How often it looks whether certificates were revoked.
+  static constexpr absl::Duration kLookEvery = absl::Seconds(1);
+
+  // `folder`: of this scheduler's credentials; its file `revoked`, if there is one, names the
+  // certificates that are refused (IssuedRecord). A damaged file changes nothing, and is logged.
+  explicit Callers(std::string folder) : folder_(std::move(folder)) {}
 
   // The identity of the caller behind `context`, which does not change while its certificate is
-  // valid. UNAUTHENTICATED: it has shown none, or one that does not name one identity, or has
-  // expired since.
+  // valid. UNAUTHENTICATED: it has shown none, or one that does not name one identity, has
+  // expired since, or was revoked. Blocks on the disk once per kLookEvery.
   absl::StatusOr<std::shared_ptr<const Identity>> Find(const grpc::AuthContext& context,
                                                        absl::Time now);
 
  private:
   struct Entry {
     std::shared_ptr<const Identity> identity;
+    std::string serial;
     absl::Time not_after;
   };
 
   static absl::StatusOr<Entry> Read(const grpc::AuthContext& context, const std::string& text);
 
+  void LookForRevoked(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string folder_;
   Mutex mutex_;
+  absl::Time next_look_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::flat_hash_set<std::string> revoked_ ABSL_GUARDED_BY(mutex_);  // by serial
   // By the text of the certificate.
   absl::flat_hash_map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);
 };

@@ -60,8 +60,9 @@ void LogForGrpc(gpr_log_func_args* line) {
 // Whose certificates callers show, where they must show any.
 class CallerCheck {
  public:
-  explicit CallerCheck(bool is_secured) {
-    if (is_secured) callers_.emplace();
+  // `tls`: of this scheduler; null = callers show none.
+  explicit CallerCheck(const TlsCredentials* tls) {
+    if (tls != nullptr) callers_.emplace(tls->folder());
   }
 
   // Puts the caller into `request`. UNAUTHENTICATED: as Callers::Find.
@@ -269,7 +270,7 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
   Service(const Options& options, Actor& actor, EventLoop& loop)
       : always_leads_(options.leads == nullptr),
         calls_(actor, loop, options.leads),
-        check_(options.tls != nullptr) {}
+        check_(options.tls.get()) {}
   ~Service() override { Shutdown(); }
 
   absl::Status Listen(const Options& options) {

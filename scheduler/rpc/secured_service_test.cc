@@ -69,6 +69,13 @@ class Folders {
     return std::make_shared<const TlsCredentials>(*TlsCredentials::Load(folder, now_));
   }
 
+  // Tells the scheduler of this folder.
+  void Revoke(const Identity& identity, const std::string& scheduler) {
+    const auto authority = *CertificateAuthority::Open(root_ + "/ca");
+    EXPECT_EQ(authority->Revoke(UriOf(identity), now_)->size(), 1);
+    EXPECT_TRUE(authority->Renew(scheduler, now_).ok());
+  }
+
  private:
   const absl::Time now_ = WallClockNow();
   std::string root_;
@@ -309,6 +316,23 @@ TEST_F(SecuredServiceTest, ACertificateThatExpiresEndsWhatItsConnectionMayDo) {
     for (const proto::Node& node : view.view().nodes()) EXPECT_NE(node.id(), later.header.node());
   }
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(SecuredServiceTest, ACertificateThatIsRevokedEndsWhatItsConnectionMayDo) {
+  const auto stub = proto::Scheduler::NewStub(ChannelOf(IdentityRole::kClient));
+  proto::StatusReply reply;
+  ASSERT_TRUE(stub->GetStatus(Context().get(), {}, &reply).ok());
+  folders_.Revoke(Of(IdentityRole::kClient), tls_->folder());
+  const absl::Time until = WallClockNow() + kPatience;
+  grpc::Status refused;
+  while (refused.ok() && WallClockNow() < until) {
+    refused = stub->GetStatus(Context().get(), {}, &reply);
+  }
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("was revoked"));
+  EXPECT_TRUE(proto::Scheduler::NewStub(ChannelOf(IdentityRole::kViewer))
+                  ->GetStatus(Context().get(), {}, &reply)
+                  .ok());
 }
 
 TEST_F(SecuredServiceTest, NobodyIsServedWithoutACertificate) {

@@ -105,6 +105,25 @@ class CliCertificatesTest(cluster.ProcessTest):
                          {entry["identity"]["role"] for entry in after["issued"]})
         self.assertEqual({new}, {entry["root"] for entry in after["issued"]})
 
+    def test_takes_certificates_back(self):
+        self.covey(0, "init", self.ca)
+        self.issue("scheduler", "scheduler")
+        worker, other = (self.issue("worker", name) for name in ("worker", "other"))
+        [taken] = self.json("revoke", self.ca, worker["serial"])
+        self.assertEqual((worker["serial"], worker["identity"]), (taken["serial"], taken["identity"]))
+        self.assertEqual([], open(self.path("scheduler/revoked"), encoding="ascii").readlines())
+        again = self.covey(0, "revoke", self.ca, worker["serial"])
+        self.assertIn("revoked already", str(again))
+        # The other one, by its identity; the scheduler's folder hears of both.
+        [taken] = self.json("revoke", self.ca, other["identity"]["uri"], self.path("scheduler"))
+        self.assertEqual(other["serial"], taken["serial"])
+        with open(self.path("scheduler/revoked"), encoding="ascii") as file:
+            self.assertEqual([worker["serial"], other["serial"]],
+                             [line.split()[0] for line in file])
+        self.assertFalse(os.path.exists(self.path("worker/revoked")))
+        self.refused(1, "no certificate in use has the serial or the URI 'x'", "revoke", self.ca, "x")
+        self.refused(2, "which certificate?", "revoke", self.ca)
+
     def test_shows_what_is_wrong(self):
         self.covey(0, "init", self.ca)
         self.issue("viewer", "me")

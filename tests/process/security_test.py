@@ -97,6 +97,21 @@ class SecurityTest(cluster.ProcessTest):
             self.assertEqual(number, running.count())
         self.assertTrue(running.servers[0].running())
 
+    def test_a_certificate_that_is_taken_back(self):
+        running, tls = self.secured(servers=2)
+        self.assertEqual(1, running.count())
+        lost = running.servers[1]
+        self.certificates("revoke", self.path("ca"),
+                          f"spiffe://covey/job/{cluster.JOB}/role/server", f"{tls}/scheduler")
+        # Both servers have this certificate. They hear of no other node any more.
+        running.await_status(lambda status: not cluster.nodes(status, "SERVER"), "no server",
+                             seconds=10)
+        self.assertNotEqual(0, lost.exit_code())
+        # A new one lets a server in.
+        self.issue("roles/server", "--role", "server")
+        running.start_server(0)
+        running.await_status(lambda status: len(cluster.nodes(status, "SERVER")) == 1, "a server")
+
     def test_nobody_listens_for_all_by_mistake(self):
         for program, setting in ((cluster.SCHEDULER, "--host"), (cluster.SERVER, "--data-host")):
             more = ["--scheduler", "127.0.0.1:1"] if program == cluster.SERVER else []

@@ -69,16 +69,32 @@ absl::Status Advance(const CertificatesOptions& asked, absl::Time now) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Shown> Rotate(const CertificatesOptions& asked, absl::Time now) {
-  COVEY_RETURN_IF_ERROR(Advance(asked, now));
-  COVEY_ASSIGN_OR_RETURN(const auto authority, CertificateAuthority::Open(asked.folder));
-  for (const std::string& node_folder : asked.node_folders) {
-    if (const auto renewed = authority->Renew(node_folder, now); !renewed.ok()) {
+// After the first half of a command is done.
+absl::Status RenewAll(const std::vector<std::string>& node_folders, absl::Time now,
+                      CertificateAuthority& authority) {
+  for (const std::string& node_folder : node_folders) {
+    if (const auto renewed = authority.Renew(node_folder, now); !renewed.ok()) {
       return absl::Status(renewed.status().code(),
-                          absl::StrCat("the step is done, but ", renewed.status().message(),
+                          absl::StrCat("the first half is done, but ", renewed.status().message(),
                                        "; then run the same command again"));
     }
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Shown> Revoke(const CertificatesOptions& asked, absl::Time now) {
+  COVEY_ASSIGN_OR_RETURN(const auto authority, CertificateAuthority::Open(asked.folder));
+  COVEY_ASSIGN_OR_RETURN(const auto revoked, authority->Revoke(asked.revoked, now));
+  COVEY_RETURN_IF_ERROR(RenewAll(asked.node_folders, now, *authority));
+  return Shown{asked.json
+                   ? RevokedJson(revoked)
+                   : RevokedText(asked.folder, asked.revoked, revoked, asked.node_folders.empty())};
+}
+
+absl::StatusOr<Shown> Rotate(const CertificatesOptions& asked, absl::Time now) {
+  COVEY_RETURN_IF_ERROR(Advance(asked, now));
+  COVEY_ASSIGN_OR_RETURN(const auto authority, CertificateAuthority::Open(asked.folder));
+  COVEY_RETURN_IF_ERROR(RenewAll(asked.node_folders, now, *authority));
   return Shown{asked.json ? AuthorityJson(asked.folder, *authority, now)
                           : AuthorityText(asked.folder, *authority, now)};
 }
@@ -108,6 +124,8 @@ absl::StatusOr<Shown> Run(const CertificatesOptions& asked, absl::Time now) {
       return Init(asked, now);
     case CertificatesOptions::Action::kIssue:
       return Issue(asked, now);
+    case CertificatesOptions::Action::kRevoke:
+      return Revoke(asked, now);
     case CertificatesOptions::Action::kRotate:
       return Rotate(asked, now);
     case CertificatesOptions::Action::kShow:
@@ -126,7 +144,9 @@ int CertificatesCommand(int count, const char* const* arguments) {
       "without an authority of their own. It works on folders of this host and needs no running "
       "job. `init` makes an authority. `issue` makes the folder of one process or person: "
       "node.key, "
-      "node.crt and ca.crt; run it again to renew. `rotate` replaces the root of the authority in "
+      "node.crt and ca.crt; run it again to renew. `revoke` takes a certificate back: schedulers "
+      "whose folders are renewed after that, as those that are given, refuse it within a second. "
+      "`rotate` replaces the root of the authority in "
       "three steps, and renews the NODE-DIRs that are given; between two steps all nodes get their "
       "new folders, so nobody is refused meanwhile. `show` says what a folder holds, for how long, "
       "and what is wrong with it. Exit code: 0 ok, 1 failed or something is wrong.");

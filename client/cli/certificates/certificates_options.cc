@@ -21,16 +21,17 @@ constexpr absl::Duration kDay = absl::Hours(24);
 constexpr uint32_t kRootDays = 365;
 constexpr uint32_t kProcessDays = 7;
 constexpr uint32_t kPersonDays = 30;
-// Nothing but their end takes certificates back, so those of nodes are for a short time.
+// A list of those that were taken back is for emergencies, so those of nodes end soon.
 constexpr uint32_t kRootDaysMax = 3650;
 constexpr uint32_t kIssuedDaysMax = 90;
 
 constexpr char kHow[] =
-    "write init DIR, issue DIR --role ROLE --job JOB --out NODE-DIR, rotate DIR --step STEP "
-    "[NODE-DIR...] or show DIR";
+    "write init DIR, issue DIR --role ROLE --job JOB --out NODE-DIR, revoke DIR SERIAL "
+    "[SCHEDULER-DIR...], rotate DIR --step STEP [NODE-DIR...] or show DIR";
 
 constexpr std::pair<absl::string_view, Action> kActions[] = {{"init", Action::kInit},
                                                              {"issue", Action::kIssue},
+                                                             {"revoke", Action::kRevoke},
                                                              {"rotate", Action::kRotate},
                                                              {"show", Action::kShow}};
 
@@ -112,7 +113,8 @@ void CertificatesOptions::AddTo(ConfigFile& options) {
   AddOutput(options, &json);
   options.TakeRest(
       &words_,
-      "init DIR | issue DIR | rotate DIR [NODE-DIR...] | show DIR   DIR: folder of the "
+      "init DIR | issue DIR | revoke DIR SERIAL [SCHEDULER-DIR...] | rotate DIR [NODE-DIR...] | "
+      "show DIR   DIR: folder of the "
       "authority; of show also that of a node");
 }
 
@@ -130,12 +132,21 @@ absl::Status CertificatesOptions::Check(const ConfigFile& options) {
       return Wrong(absl::StrCat(words_[0], " takes no --", flag, "; only ", actions, " does"));
     }
   }
-  if (words_.size() < 2 || (words_.size() > 2 && action != Action::kRotate)) {
+  const bool takes_more = action == Action::kRotate || action == Action::kRevoke;
+  if (words_.size() < 2 || (words_.size() > 2 && !takes_more)) {
     return Wrong(absl::StrCat(words_[0], " takes one folder, and ", words_.size() - 1,
                               " are given; ", kHow));
   }
   folder = words_[1];
-  node_folders.assign(words_.begin() + 2, words_.end());
+  if (action == Action::kRevoke) {
+    if (words_.size() < 3) {
+      return Wrong(
+          "which certificate? give its serial, or the URI of its identity, after the folder of the "
+          "authority; `covey certificates show DIR` lists them");
+    }
+    revoked = words_[2];
+  }
+  node_folders.assign(words_.begin() + (action == Action::kRevoke ? 3 : 2), words_.end());
   if (action == Action::kRotate && !step.has_value()) {
     return Wrong(
         "which step? pass --step add, then --step use, then --step remove, and between two of them "

@@ -15,12 +15,14 @@ namespace covey::cli {
 
 // What `covey certificates` is to do.
 struct CertificatesOptions {
-  enum class Action { kInit, kIssue, kRotate, kShow };
+  enum class Action { kInit, kIssue, kRevoke, kRotate, kShow };
   enum class Step { kAdd, kUse, kRemove };
 
   Action action = Action::kShow;
   std::string folder;
-  // Of rotate: folders of nodes, to be renewed.
+  // Of revoke: a serial, or the URI of an identity.
+  std::string revoked;
+  // Of rotate and revoke: folders of nodes, to be renewed.
   std::vector<std::string> node_folders;
   // Of init.
   std::string trust_domain = "covey";

@@ -87,6 +87,28 @@ std::string IssuedJson(std::span<const IssuedCertificate> issued) {
   return JsonText(all.size() == 1 ? all[0] : all);
 }
 
+std::string RevokedText(const std::string& folder, const std::string& what,
+                        std::span<const IssuedRecord::Entry> revoked, bool is_unknown) {
+  std::string text;
+  for (const IssuedRecord::Entry& entry : revoked) {
+    absl::StrAppend(&text, "revoked serial ", entry.serial, ": ", Describe(entry.identity), "\n");
+  }
+  if (revoked.empty()) text = "revoked already\n";
+  if (is_unknown) {
+    absl::StrAppend(&text, "next, so that schedulers know of it: covey certificates revoke ",
+                    folder, " ", what, " SCHEDULER-DIR..., with the folders of all schedulers\n");
+  }
+  return text;
+}
+
+std::string RevokedJson(std::span<const IssuedRecord::Entry> revoked) {
+  Json all = Json::array();
+  for (const IssuedRecord::Entry& entry : revoked) {
+    all.push_back({{"serial", entry.serial}, {"identity", IdentityJson(entry.identity)}});
+  }
+  return JsonText(all);
+}
+
 std::vector<std::string> AuthorityProblems(const std::string& folder,
                                            const CertificateAuthority& authority, absl::Time now) {
   std::vector<std::string> problems;

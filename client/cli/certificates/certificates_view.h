@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/security/certificate.h"
 #include "common/security/certificate_authority.h"
+#include "common/security/issued_record.h"
 #include "common/security/node_credentials.h"
 
 namespace covey::cli {
@@ -27,6 +28,11 @@ struct IssuedCertificate {
 std::string IssuedText(std::span<const IssuedCertificate> issued);
 // An object for one, an array for several.
 std::string IssuedJson(std::span<const IssuedCertificate> issued);
+
+// Certificates that were taken back just now, by the word `what`. `is_unknown`: no folder of a scheduler was renewed.
+std::string RevokedText(const std::string& folder, const std::string& what,
+                        std::span<const IssuedRecord::Entry> revoked, bool is_unknown);
+std::string RevokedJson(std::span<const IssuedRecord::Entry> revoked);
 
 // The problems of an authority, each with a remedy.
 std::vector<std::string> AuthorityProblems(const std::string& folder,
