@@ -29,7 +29,8 @@ std::string IssuedText(std::span<const IssuedCertificate> issued);
 // An object for one, an array for several.
 std::string IssuedJson(std::span<const IssuedCertificate> issued);
 
-// Certificates that were taken back just now, by the word `what`. `is_unknown`: no folder of a scheduler was renewed.
+// Certificates that were taken back just now, by the word `what`. `is_unknown`: no folder of a
+// scheduler was renewed.
 std::string RevokedText(const std::string& folder, const std::string& what,
                         std::span<const IssuedRecord::Entry> revoked, bool is_unknown);
 std::string RevokedJson(std::span<const IssuedRecord::Entry> revoked);

@@ -88,8 +88,8 @@ absl::Status RunFleet::StartOthers() {
   if (display_.ShowsEverything()) {
     const std::string tls = options_.TlsOf(IdentityRole::kViewer);
     display_.Say(absl::StrCat("scheduler at ", processes_.address(),
-                              "; look at it with: covey status --scheduler ",
-                              processes_.address(), tls.empty() ? "" : " --tls ", tls));
+                              "; look at it with: covey status --scheduler ", processes_.address(),
+                              tls.empty() ? "" : " --tls ", tls));
   }
   for (uint32_t rank = 0; rank < options_.servers; ++rank) {
     COVEY_RETURN_IF_ERROR(Start(Role::kServer, rank));
