@@ -143,7 +143,8 @@ class Cluster(Observer):
 
     def environment(self, rank=-1):
         """The environment with which a worker joins."""
-        return {"COVEY_SCHEDULER": self.address, "COVEY_JOB": JOB, "COVEY_RANK": str(rank)}
+        found = {"COVEY_SCHEDULER": self.address, "COVEY_JOB": JOB, "COVEY_RANK": str(rank)}
+        return {**found, "COVEY_TLS": self.tls_of("worker")[1]} if self.tls else found
 
     def count(self):
         """Runs the example that adds one to a shared counter; returns the counter."""
@@ -157,6 +158,16 @@ class Cluster(Observer):
         for child in [*self.servers, self.scheduler]:
             child.signal(signal.SIGTERM)
             self._test.assertEqual(0, child.exit_code(), child)
+
+
+def certificates(test, job=JOB):
+    """Makes an authority, and a folder with the certificates of all roles; returns the folder."""
+    authority, roles = (os.path.join(test.folder, name) for name in ("ca", "roles"))
+    for words in (["init", authority],
+                  ["issue", authority, "--every-role", "--job", job, "--out", roles]):
+        run = test.run_to_end("covey certificates", [COVEY, "certificates", *words])
+        test.assertEqual(0, run.code, run)
+    return roles
 
 
 def nodes(status, role, state="ALIVE"):

@@ -30,10 +30,12 @@ def _throw(port, data):
     return connection
 
 
-class GarbageTest(cluster.ProcessTest):
+class HarmlessGarbage:
+    """What every cluster withstands; `make_cluster` starts it."""
+
     def setUp(self):
         super().setUp()
-        self.cluster = cluster.Cluster(self, servers=2, workers=2, loops=2)
+        self.cluster = self.make_cluster(servers=2, workers=2, loops=2)
         self.workers = [
             self.start(f"worker-{rank}", [cluster.RING_WORKER], self.cluster.environment(rank))
             for rank in range(2)
@@ -123,6 +125,11 @@ class GarbageTest(cluster.ProcessTest):
         self.assertEqual(2, len(cluster.nodes(status, "SERVER")))
         self.assert_unharmed()
 
+
+class GarbageTest(HarmlessGarbage, cluster.ProcessTest):
+    def make_cluster(self, **options):
+        return cluster.Cluster(self, **options)
+
     def test_calls_that_never_end(self):
         # Each waits for a view that never comes.
         watches = b"".join(
@@ -183,6 +190,31 @@ class GarbageTest(cluster.ProcessTest):
             for _ in range(40):
                 peer.send(request * 1000)
             self.assert_unharmed()
+
+
+class SecuredGarbageTest(HarmlessGarbage, cluster.ProcessTest):
+    """The same with certificates; all of it comes from strangers then."""
+
+    def make_cluster(self, **options):
+        return cluster.Cluster(self, tls=cluster.certificates(self), **options)
+
+    def test_requests_without_a_seal_are_refused(self):
+        table = self.before["view"]["tables"][0]
+        push = wire.push(int(table["id"]), generation=int(table["shards"][0]["generation"]))
+        ones = struct.pack("<4f", 1, 1, 1, 1)
+        requests = 50
+        for server in cluster.nodes(self.before, "SERVER"):
+            for port in cluster.ports(server):
+                with zmtp.Peer(port) as peer:
+                    for _ in range(requests):
+                        peer.send_message([wire.head(wire.envelope(
+                            wire.PUSH_REQUEST, push, [ones], job=self.job,
+                            epoch=int(self.before["view"]["epoch"]))), ones])
+        self.cluster.await_status(
+            lambda status: all(now - then >= 2 * requests for now, then in zip(
+                cluster.malformed(status), cluster.malformed(self.before))),
+            "malformed to grow")
+        self.assert_unharmed()
 
 
 if __name__ == "__main__":

@@ -10,10 +10,6 @@ _TRAINING = [cluster.FASHION_MNIST, "--contract", "bsp", "--epochs", 1, "--hidde
 
 
 class SecurityTest(cluster.ProcessTest):
-    def setUp(self):
-        super().setUp()
-        self.certificates("init", self.path("ca"))
-
     def path(self, name):
         return os.path.join(self.folder, name)
 
@@ -28,7 +24,7 @@ class SecurityTest(cluster.ProcessTest):
 
     def secured(self, **options):
         """A cluster of one server, and the folder with the certificates of its roles."""
-        tls = self.issue("roles", "--every-role")
+        tls = cluster.certificates(self)
         return cluster.Cluster(self, groups=0, tls=tls, **options), tls
 
     def command(self, running, *words, tls=None):
@@ -37,7 +33,7 @@ class SecurityTest(cluster.ProcessTest):
             *(["--tls", tls] if tls else [])])
 
     def test_trains_as_without_certificates(self):
-        tls = self.issue("run", "--every-role", job="run")
+        tls = cluster.certificates(self, job="run")
         options = ["--transport", "tcp", "--servers", 2]
         plain, secured = (
             self.result_of(2, 1, _TRAINING, [*options, *more]) for more in ([], ["--tls", tls]))
