@@ -31,6 +31,7 @@
 #include "common/snapshot/snapshot_reader.h"
 #include "common/store/disk_folder.h"
 #include "common/store/store_thread.h"
+#include "scheduler/audit_trail.h"
 #include "scheduler/config.h"
 #include "scheduler/log/log_backend.h"
 #include "scheduler/log/standby.h"
@@ -109,6 +110,15 @@ absl::Status CheckTables(const JobDurability& durability, const proto::LogRecord
   return absl::OkStatus();
 }
 
+void LogAudit(const AuditEntry& entry) {
+  LogLine(entry.outcome.ok() ? LogLevel::kInfo : LogLevel::kWarning, "audit",
+          {{"who", entry.who},
+           {"call", entry.call},
+           {"target", entry.target},
+           {"outcome", entry.outcome.ok() ? "allowed" : entry.outcome.message()},
+           {"repeated", entry.repeated}});
+}
+
 absl::Status Run(const Config& config, const ProcessConfig& process,
                  const std::shared_ptr<const TlsCredentials>& tls) {
   std::optional<SchedulerActor> actor;
@@ -158,6 +168,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
       RequestTermination();
     });
     actor->OnDecision([](const std::string& text) { LogInfo("decision", {{"text", text}}); });
+    actor->OnAudit(LogAudit);
     front.Lead(*actor);
     service->SetServing();
   };

@@ -27,13 +27,14 @@ uint32_t ToMs(absl::Duration duration) {
 
 RequestHandlers::RequestHandlers(const Config& config, ClusterState& state, Machines& machines,
                                  CommitPipeline& pipeline, Watches& watches,
-                                 const EventTrail& trail)
+                                 const EventTrail& trail, AuditTrail& audit)
     : config_(config),
       state_(state),
       machines_(machines),
       pipeline_(pipeline),
       watches_(watches),
-      trail_(trail) {}
+      trail_(trail),
+      audit_(audit) {}
 
 void RequestHandlers::Handle(absl::Time now, absl::Duration uptime, const Message& request,
                              Outbox& outbox) {
@@ -45,10 +46,11 @@ void RequestHandlers::Handle(absl::Time now, absl::Duration uptime, const Messag
       !status.ok()) {
     return Refuse(call, status);
   }
-  if (config_.identity.has_value()) {
-    const absl::Status status = CheckCaller(*config_.identity, *method, request, state_);
-    if (!status.ok()) return Refuse(call, status);
-  }
+  const absl::Status right = config_.identity.has_value()
+                                 ? CheckCaller(*config_.identity, *method, request, state_)
+                                 : absl::OkStatus();
+  audit_.Add(now, *method, request, right);
+  if (!right.ok()) return Refuse(call, right);
   switch (request.envelope.body_case()) {
 #define COVEY_DISPATCH(Rpc, Stem, stem, access) \
   case proto::Envelope::k##Stem##Request:       \

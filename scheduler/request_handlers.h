@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
+#include "scheduler/audit_trail.h"
 #include "scheduler/config.h"
 #include "scheduler/event_trail.h"
 #include "scheduler/log/commit_pipeline.h"
@@ -23,7 +24,8 @@ namespace covey::scheduler {
 class RequestHandlers {
  public:
   RequestHandlers(const Config& config, ClusterState& state, Machines& machines,
-                  CommitPipeline& pipeline, Watches& watches, const EventTrail& trail);
+                  CommitPipeline& pipeline, Watches& watches, const EventTrail& trail,
+                  AuditTrail& audit);
 
   // `uptime`: since the scheduler started. Messages that are not control requests are ignored.
   void Handle(absl::Time now, absl::Duration uptime, const Message& request, Outbox& outbox);
@@ -80,6 +82,7 @@ class RequestHandlers {
   CommitPipeline& pipeline_;
   Watches& watches_;
   const EventTrail& trail_;
+  AuditTrail& audit_;
 };
 
 }  // namespace covey::scheduler

@@ -25,7 +25,7 @@ SchedulerActor::SchedulerActor(const Config& config, std::optional<proto::LogRec
       pipeline_(state_),
       machines_(config, state_),
       watches_(kWatchesMax),
-      handlers_(config_, state_, machines_, pipeline_, watches_, trail_) {}
+      handlers_(config_, state_, machines_, pipeline_, watches_, trail_, audit_) {}
 
 void SchedulerActor::Begin(absl::Time now) {
   if (started_ == absl::InfiniteFuture()) {

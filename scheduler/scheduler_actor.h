@@ -11,6 +11,7 @@
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "proto/log.pb.h"
+#include "scheduler/audit_trail.h"
 #include "scheduler/config.h"
 #include "scheduler/event_trail.h"
 #include "scheduler/log/commit_pipeline.h"
@@ -64,6 +65,11 @@ class SchedulerActor : public Actor {
     on_decision_ = std::move(callback);
   }
 
+  // Called for calls that administer the job, and refused ones, inside Receive.
+  void OnAudit(std::function<void(const AuditEntry&)> callback) {
+    audit_.OnEntry(std::move(callback));
+  }
+
  private:
   // Begin is the first thing of each call, and Finish the last.
   void Begin(absl::Time now);
@@ -80,6 +86,7 @@ class SchedulerActor : public Actor {
   CommitPipeline pipeline_;
   Machines machines_;
   EventTrail trail_;
+  AuditTrail audit_;
   Watches watches_;
   RequestHandlers handlers_;
 

@@ -21,6 +21,7 @@ namespace {
 
 // As gRPC names the property of a connection.
 constexpr char kCertificateProperty[] = "x509_pem_cert";
+constexpr absl::Duration kLogEvery = absl::Seconds(1);
 
 }  // namespace
 
@@ -57,10 +58,20 @@ void Callers::LookForRevoked(absl::Time now) {
 
 absl::StatusOr<std::shared_ptr<const Identity>> Callers::Find(const grpc::AuthContext& context,
                                                               absl::Time now) {
+  MutexLock lock(mutex_);
+  auto caller = Check(context, now);
+  if (!caller.ok() && now >= next_log_) {
+    next_log_ = now + kLogEvery;
+    LogWarning("caller_refused", {{"reason", caller.status().message()}});
+  }
+  return caller;
+}
+
+absl::StatusOr<std::shared_ptr<const Identity>> Callers::Check(const grpc::AuthContext& context,
+                                                               absl::Time now) {
   const auto texts = context.FindPropertyValues(kCertificateProperty);
   if (texts.size() != 1) return absl::UnauthenticatedError("the peer has shown no certificate");
   const std::string text(texts[0].data(), texts[0].size());
-  MutexLock lock(mutex_);
   LookForRevoked(now);
   auto found = entries_.find(text);
   if (found == entries_.end()) {

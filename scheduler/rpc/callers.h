@@ -35,7 +35,8 @@ class Callers {
 
   // The identity of the caller behind `context`, which does not change while its certificate is
   // valid. UNAUTHENTICATED: it has shown none, or one that does not name one identity, has
-  // expired since, or was revoked. Blocks on the disk once per kLookEvery.
+  // expired since, or was revoked; logged, at most once a second. Blocks on the disk once per
+  // kLookEvery.
   absl::StatusOr<std::shared_ptr<const Identity>> Find(const grpc::AuthContext& context,
                                                        absl::Time now);
 
@@ -49,9 +50,13 @@ class Callers {
   static absl::StatusOr<Entry> Read(const grpc::AuthContext& context, const std::string& text);
 
   void LookForRevoked(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::shared_ptr<const Identity>> Check(const grpc::AuthContext& context,
+                                                        absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string folder_;
   Mutex mutex_;
+  absl::Time next_log_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Time next_look_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::flat_hash_set<std::string> revoked_ ABSL_GUARDED_BY(mutex_);  // by serial
   // By the text of the certificate.

@@ -50,6 +50,8 @@ class SecurityTest(cluster.ProcessTest):
                       refused.lines()[-1])
         self.assertEqual(0, self.command(running, "scale", "--servers", "1",
                                          tls=f"{tls}/admin").code)
+        running.scheduler.await_line(r"audit.*viewer of job process-test.*Scale.*allowed are admins")
+        running.scheduler.await_line(r"audit.*\badmin of job process-test.*Scale.*allowed")
 
     def test_strangers_are_told_what_is_wrong(self):
         running, tls = self.secured()
