@@ -95,7 +95,7 @@ class Connection {
   NodeId node_;
   uint32_t rank_ = 0;
   std::shared_ptr<const TlsCredentials> tls_;  // null = none
-  std::shared_ptr<DataKeys> keys_;  // null = messages are not sealed
+  std::shared_ptr<DataKeys> keys_;             // null = messages are not sealed
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Actor> actor_;
   ClientActor* client_ = nullptr;
