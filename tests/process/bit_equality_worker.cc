@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/process_main.h"
@@ -39,6 +40,7 @@ absl::Status Train(const worker::WorkerConfig& config, uint32_t replicas, absl::
   COVEY_ASSIGN_OR_RETURN(const auto hybrid, worker::HybridStep::Create(*worker, tensors));
   const uint32_t member = worker->group().rank();
   for (uint64_t step = 1; step <= kBitEqualitySteps; ++step) {
+    LogInfo("step", {{"number", step}});
     WaitForTermination(pause);
     COVEY_RETURN_IF_ERROR(hybrid->Begin(BitEqualitySamples(member, step)));
     for (size_t t = 0; t < tables.size(); ++t) {
