@@ -52,8 +52,8 @@ proto::DataType DataTypeOf(RowType type) {
 
 // What the tables of weights and of factors have in common. In rounds each worker has the optimizer
 // of its own, and the servers move by the mean, times a rate.
-proto::TableSpec FeaturesSpec(const Options& options, absl::string_view name, uint64_t width,
-                              proto::Optimizer::Kind optimizer) {
+proto::TableSpec FeaturesSpec(const Options& options, uint32_t groups, absl::string_view name,
+                              uint64_t width, proto::Optimizer::Kind optimizer) {
   proto::TableSpec spec = examples::RowsSpec(name, static_cast<uint32_t>(width));
   spec.set_data_type(DataTypeOf(options.row_type));
   *spec.mutable_contract() = ContractToProto(options.contract);
@@ -61,15 +61,18 @@ proto::TableSpec FeaturesSpec(const Options& options, absl::string_view name, ui
   (has_rounds ? spec.mutable_inner_optimizer() : spec.mutable_optimizer())->set_kind(optimizer);
   (has_rounds ? spec.mutable_inner_learning_rate() : spec.mutable_learning_rate())
       ->set_base(options.learning_rate);
-  if (has_rounds) spec.mutable_learning_rate()->set_base(options.outer_rate);
+  if (has_rounds) spec.mutable_learning_rate()->set_base(options.OuterRate(groups));
+  spec.mutable_sparse()->set_round_mean(options.round_mean == RoundMean::kOfHolders
+                                            ? proto::SparseRows::OF_HOLDERS
+                                            : proto::SparseRows::OF_ALL_PUSHES);
   spec.mutable_sparse()->set_admit_after(static_cast<uint32_t>(options.admit_after));
   return spec;
 }
 
-proto::TableSpec WeightsSpec(const Options& options) {
+proto::TableSpec WeightsSpec(const Options& options, uint32_t groups) {
   const bool is_ftrl = options.optimizer == Optimizer::kFtrl;
   proto::TableSpec spec =
-      FeaturesSpec(options, "factorization/weights", 1,
+      FeaturesSpec(options, groups, "factorization/weights", 1,
                    is_ftrl ? proto::Optimizer::FTRL : proto::Optimizer::ADAGRAD);
   if (is_ftrl) {
     spec.mutable_optimizer()->set_l1(options.l1);
@@ -78,9 +81,9 @@ proto::TableSpec WeightsSpec(const Options& options) {
   return spec;
 }
 
-proto::TableSpec FactorsSpec(const Options& options) {
-  proto::TableSpec spec =
-      FeaturesSpec(options, "factorization/factors", options.factors, proto::Optimizer::ADAGRAD);
+proto::TableSpec FactorsSpec(const Options& options, uint32_t groups) {
+  proto::TableSpec spec = FeaturesSpec(options, groups, "factorization/factors", options.factors,
+                                       proto::Optimizer::ADAGRAD);
   spec.mutable_initializer()->set_kind(proto::Initializer::NORMAL);
   spec.mutable_initializer()->set_b(kFactorDeviation);
   spec.mutable_initializer()->set_seed(options.seed);
@@ -101,9 +104,11 @@ class Run {
 
   absl::Status Open(Worker& worker, ParameterClient& client,
                     const SharedPasses::Surroundings& surroundings) {
-    COVEY_ASSIGN_OR_RETURN(weights_, RowTable::Open(worker, client, WeightsSpec(options_)));
+    const uint32_t groups = worker.initial_groups();
+    COVEY_ASSIGN_OR_RETURN(weights_, RowTable::Open(worker, client, WeightsSpec(options_, groups)));
     if (options_.factors_used() > 0) {
-      COVEY_ASSIGN_OR_RETURN(factors_, RowTable::Open(worker, client, FactorsSpec(options_)));
+      COVEY_ASSIGN_OR_RETURN(factors_,
+                             RowTable::Open(worker, client, FactorsSpec(options_, groups)));
     }
     workers_ = worker.size();
     COVEY_ASSIGN_OR_RETURN(tally_, OpenTally(client, "factorization/scores"));
