@@ -21,8 +21,9 @@ namespace covey::worker {
 
 // The rows of a sparse table under `local:H`. The worker takes H steps with copies of its own, by
 // the table's inner optimizer; then its group pushes how far each row has moved, and the servers'
-// outer optimizer takes the mean over the groups that have touched the row. Rows that no group has
-// touched in a round do not move.
+// outer optimizer takes the mean over all groups, or over those that have touched the row
+// (SparseRows.round_mean). Rows that no group has touched in a round do not move. With ADAGRAD in
+// the workers of G groups, the mean over all is right with an outer rate of the square root of G.
 //
 //   COVEY_ASSIGN_OR_RETURN(auto rows, LocalRows::Open(*worker, spec, {}));
 //   while (training) {

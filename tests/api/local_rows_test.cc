@@ -24,7 +24,9 @@ namespace covey::worker {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
 using Floats = std::vector<float>;
 using Keys = std::vector<uint64_t>;
 
@@ -145,11 +147,14 @@ TEST(LocalRows, RoundsOfOneStepAreTheInnerOptimizer) {
   }
 }
 
-TEST(LocalRows, ARowIsTheMeanOfTheGroupsThatTouchedIt) {
+// In two groups, of one and of five examples, which share a row.
+Floats TrainedWith(proto::SparseRows::RoundMean mean) {
   const Cluster cluster({.groups = 2});
-  const auto train = [](const Keys& keys, uint64_t samples) {
-    return [keys, samples](Worker& worker) {
-      const auto rows = Open(worker, Spec(2));
+  const auto train = [mean](const Keys& keys, uint64_t samples) {
+    return [keys, samples, mean](Worker& worker) {
+      proto::TableSpec spec = Spec(2);
+      spec.mutable_sparse()->set_round_mean(mean);
+      const auto rows = Open(worker, spec);
       // Each step moves by 0.5.
       for (int step = 0; step < 4; ++step) {
         Step(*rows, keys, static_cast<float>(samples), samples);
@@ -161,7 +166,15 @@ TEST(LocalRows, ARowIsTheMeanOfTheGroupsThatTouchedIt) {
     };
   };
   RunWorkers(cluster, {train({1, 2}, 1), train({2, 3}, 5)});
-  EXPECT_THAT(OnServers(cluster, {1, 2, 3, 4}), ElementsAre(-2, -2, -2, -2, -2, -2, 0, 0));
+  return OnServers(cluster, {1, 2, 3, 4});
+}
+
+TEST(LocalRows, ARowIsTheMeanOfAllGroupsOrOfThoseThatTouchedIt) {
+  EXPECT_THAT(
+      TrainedWith(proto::SparseRows::OF_ALL_PUSHES),
+      Pointwise(FloatNear(1e-6f), {-2. / 6, -2. / 6, -2., -2., -10. / 6, -10. / 6, 0., 0.}));
+  EXPECT_THAT(TrainedWith(proto::SparseRows::OF_HOLDERS),
+              ElementsAre(-2, -2, -2, -2, -2, -2, 0, 0));
 }
 
 TEST(LocalRows, RoundsOfEightStepsSendAnEighthOfTheBytes) {

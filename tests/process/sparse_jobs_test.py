@@ -73,10 +73,14 @@ class SparseJobsTest(cluster.ProcessTest):
     def test_rounds_learn_pairs_with_fewer_bytes(self):
         each = self.train_on_files("--contract", "local:1", groups=2)
         rounds = self.train_on_files("--contract", "local:8", groups=2)
-        for result in (each, rounds):
+        of_holders = self.train_on_files("--contract", "local:8", "--round-mean", "holders",
+                                         groups=2)
+        for result in (each, rounds, of_holders):
             self.assertGreater(result["auc"], 0.99)
             self.assertEqual(4 * 4000, result["samples"])
         self.assertLess(rounds["row_bytes"], each["row_bytes"] / 4)
+        self.assertAlmostEqual(2 ** 0.5, rounds["outer_rate"])
+        self.assertEqual(1, of_holders["outer_rate"])
 
     def test_rounds_go_on_while_a_server_dies(self):
         result = self.train_on_files("--contract", "local:4", passes=40, groups=2,

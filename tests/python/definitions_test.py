@@ -63,6 +63,16 @@ class DefinitionsTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "use one of float32, bfloat16, float16"):
             data_type(dtype="half")
 
+    def test_means_of_rounds(self):
+        def round_mean(**arguments):
+            spec = covey.SparseTableSpec("r", 2, contract="local:8", **arguments)
+            return json.loads(spec.to_json())["sparse"]["round_mean"]
+
+        self.assertEqual("OF_ALL_PUSHES", round_mean())
+        self.assertEqual("OF_HOLDERS", round_mean(round_mean="holders"))
+        with self.assertRaisesRegex(ValueError, "round_mean is 'some'; use one of all, holders"):
+            round_mean(round_mean="some")
+
     def test_wire(self):
         self.assertEqual("WIRE_INT8_BLOCK", _fields(wire="int8")["gradient_format"])
         with self.assertRaisesRegex(ValueError, "bfloat16"):

@@ -94,7 +94,7 @@ class _Worker:
         return found, samples
 
 
-def _expected(begin, size):
+def _expected(begin, size, round_mean):
     """What each worker sees in each of its pulls, and what the servers have in the end."""
     on_servers = dict(zip(_ALL.tolist(), begin))
     workers = [_Worker(rank) for rank in range(size)]
@@ -111,17 +111,17 @@ def _expected(begin, size):
                 continue
             total = sum((change for change, _ in holders[1:]), holders[0][0])
             of_holders = sum(count for _, count in holders)
-            if of_holders != samples:
+            if round_mean == "holders" and of_holders != samples:
                 total = total * numpy.float32(samples / of_holders)
             on_servers[key] = on_servers[key] - total * numpy.float32(1 / samples)
     return [worker.seen for worker in workers], numpy.stack([on_servers[key]
                                                              for key in _ALL.tolist()])
 
 
-def like_numpy():
+def _like_numpy(round_mean):
     """Bits of all pulls of a worker, and of all rows in the end, against the reference."""
     with covey.join() as worker, worker.connect() as client:
-        rows = worker.local_rows(_spec())
+        rows = worker.local_rows(_spec(round_mean=round_mean))
         table = client.find_sparse_table("rows")
         begin = table.pull(_ALL).wait().values
         worker.barrier("begun")
@@ -139,13 +139,21 @@ def like_numpy():
         worker.barrier("trained")
         end = table.pull(_ALL).wait().values
         worker.barrier("read")
-        expected_seen, expected_end = _expected(begin, worker.size)
+        expected_seen, expected_end = _expected(begin, worker.size, round_mean)
         same = [numpy.array_equal(one, other)
                 for one, other in zip(seen, expected_seen[worker.rank], strict=True)]
         return {"pulls": len(seen), "same": all(same), "end": numpy.array_equal(end, expected_end),
                 "moved": numpy.any(end != begin, 1).tolist(), "rounds": rounds,
                 "shape": list(seen[0].shape), "name": rows.name, "width": rows.width,
                 "difference": float(numpy.abs(end - expected_end).max())}
+
+
+def like_numpy():
+    return _like_numpy("all")
+
+
+def like_numpy_of_holders():
+    return _like_numpy("holders")
 
 
 def memory():
@@ -177,6 +185,8 @@ def mistakes():
             "no inner": _refusal(worker.local_rows, _spec("b", inner_optimizer=None)),
             "inner": _refusal(worker.local_rows, _spec("b", inner_optimizer=covey.momentum(1))),
             "outer": _refusal(worker.local_rows, _spec("b", optimizer=covey.ftrl(1))),
+            "mean": _refusal(worker.local_rows, _spec("b", "async", inner_optimizer=None,
+                                                      round_mean="holders")),
             "rows_max": _refusal(worker.local_rows, _spec("c"), rows_max=0),
         }
         rows = worker.local_rows(_spec("c"), rows_max=4)
@@ -259,7 +269,8 @@ def left():
         return {"seconds": seconds}
 
 
-PROGRAMS = {"like numpy": like_numpy, "memory": memory, "mistakes": mistakes, "several": several,
+PROGRAMS = {"like numpy": like_numpy, "like numpy of holders": like_numpy_of_holders,
+            "memory": memory, "mistakes": mistakes, "several": several,
             "interrupted": interrupted, "left": left}
 
 print(json.dumps({"rank": os.environ.get("COVEY_RANK"), **PROGRAMS[sys.argv[1]]()}))

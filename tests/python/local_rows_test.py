@@ -14,8 +14,8 @@ class LocalRowsTest(worker_programs.WorkerProgramsTest):
     def results(self, groups, name, workers=1):
         return self.run_programs(groups, workers, _PROGRAMS, name)
 
-    def check_like_numpy(self, groups, touched):
-        for result in self.results(groups, "like numpy"):
+    def check_like_numpy(self, groups, touched, program="like numpy"):
+        for result in self.results(groups, program):
             self.assertGreater(result["pulls"], 9)
             self.assertTrue(result["same"], "rows of the worker's own steps")
             self.assertTrue(result["end"], result["difference"])
@@ -28,6 +28,9 @@ class LocalRowsTest(worker_programs.WorkerProgramsTest):
 
     def test_two_groups_are_like_numpy(self):
         self.check_like_numpy(2, set(range(30)))
+
+    def test_two_groups_are_like_numpy_with_means_of_holders(self):
+        self.check_like_numpy(2, set(range(30)), "like numpy of holders")
 
     def test_one_group_is_like_numpy(self):
         self.check_like_numpy(1, set(range(20)))
@@ -55,6 +58,7 @@ class LocalRowsTest(worker_programs.WorkerProgramsTest):
                 ("contract", "InvalidArgument: table 'a' is sparse and under async; rounds of rows"),
                 ("no inner", "LOCAL needs one for the steps between rounds"),
                 ("inner", "choose SGD, ADAGRAD"), ("outer", "SGD with rate 1"),
+                ("mean", "sparse.round_mean = OF_HOLDERS, but only LOCAL tables have rounds"),
                 ("rows_max", "rows_max is 0"),
                 ("many", "4 is the most (rows_max)"), ("size", "pull of 4 keys into 9 elements"),
                 ("keys", "64-bit integers"), ("read-only", "out is read-only"),

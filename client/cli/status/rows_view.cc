@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/console/figures.h"
 #include "client/cli/console/text_table.h"
@@ -22,6 +23,14 @@ std::string ShowWhenFull(const proto::SparseRows& rows) {
   return absl::AsciiStrToLower(absl::StrCat(when, " by ", by));
 }
 
+// "of all pushes", "of holders".
+std::string ShowRoundMean(const proto::TableSpec& spec) {
+  if (spec.contract().kind() != proto::Contract::LOCAL) return "-";
+  return absl::StrReplaceAll(
+      absl::AsciiStrToLower(proto::SparseRows::RoundMean_Name(spec.sparse().round_mean())),
+      {{"_", " "}});
+}
+
 }  // namespace
 
 RowsByTable RowsOf(const proto::StatusReply& status) {
@@ -34,7 +43,8 @@ RowsByTable RowsOf(const proto::StatusReply& status) {
 
 std::string RowsText(const google::protobuf::RepeatedPtrField<proto::Table>& tables,
                      const RowsByTable& rows) {
-  TextTable text({"TABLE", "ROWS", "OF", "WAITING", "EVICTED", "REFUSED", "MEMORY", "WHEN FULL"});
+  TextTable text({"TABLE", "ROWS", "OF", "WAITING", "EVICTED", "REFUSED", "MEMORY", "WHEN FULL",
+                  "ROUND MEAN"});
   bool is_empty = true;
   for (const proto::Table& table : tables) {
     if (!table.spec().has_sparse()) continue;
@@ -45,7 +55,7 @@ std::string RowsText(const google::protobuf::RepeatedPtrField<proto::Table>& tab
     text.Add({table.spec().name(), ShowCount(report.rows()),
               spec.rows_max() == 0 ? "-" : ShowCount(spec.rows_max()), ShowCount(report.pending()),
               ShowCount(report.evicted()), ShowCount(report.refused()), ShowBytes(report.bytes()),
-              ShowWhenFull(spec)});
+              ShowWhenFull(spec), ShowRoundMean(table.spec())});
   }
   return is_empty ? "" : text.Render();
 }

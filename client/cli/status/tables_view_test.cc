@@ -51,10 +51,15 @@ TEST(TablesViewTest, ShowsTheRowsOfSparseTables) {
     report.set_bytes(1 << 20);
   }
   EXPECT_THAT(TablesInUseText(status),
-              ContainsRegex("items +801 +1,?000 +40 +6 +4 +2[.0]* MiB +evict by count\n"));
+              ContainsRegex("items +801 +1,?000 +40 +6 +4 +2[.0]* MiB +evict by count +-\n"));
   proto::ListTablesReply tables;
   *tables.add_tables() = table;
   EXPECT_THAT(TablesText(tables, RowsOf(status)), HasSubstr("evict by count"));
+  proto::TableSpec& spec = *tables.mutable_tables(0)->mutable_spec();
+  spec.mutable_contract()->set_kind(proto::Contract::LOCAL);
+  EXPECT_THAT(TablesText(tables, {}), ContainsRegex("evict by count +of all pushes\n"));
+  spec.mutable_sparse()->set_round_mean(proto::SparseRows::OF_HOLDERS);
+  EXPECT_THAT(TablesText(tables, {}), ContainsRegex("evict by count +of holders\n"));
   const auto json = nlohmann::json::parse(TablesJson(tables, RowsOf(status)));
   EXPECT_EQ(json["rows"][0]["rows"], "801");
 }

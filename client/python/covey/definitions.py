@@ -202,8 +202,9 @@ class SparseTableSpec:
         width: elements of each row, 1 to 4096.
         optimizer: sgd(), adagrad(), rowwise_adagrad(), adam() or ftrl(), without weight decay. A
             row's path depends on its own gradients only; Adam counts the row's own updates. Under
-            "local:H" it is applied to the changes of all groups; sgd(1), the default, takes their
-            mean. Not ftrl() then.
+            "local:H" it is applied to the mean of the groups' changes; sgd(1), the default, takes
+            it as it is. With adagrad() or rowwise_adagrad() in the workers of G groups,
+            sgd(G ** 0.5) is right where round_mean is "all". Not ftrl() then.
         contract: how groups relate: "bsp", "ssp:2", "async", "buffered" or, for
             Worker.local_rows, "local:16".
         schedule: as in TableSpec.
@@ -224,6 +225,9 @@ class SparseTableSpec:
         admit_after: the update that makes a key's row is the one that holds the key for this time,
             as far as updates count; the gradients of those before are lost.
         admit_probability: that an update counts as one that holds a new key.
+        round_mean: for "local:H", over which groups the mean of a row's changes is: "all", as in a
+            dense table, or "holders", those that have touched the row in the round. The latter is
+            for rows that one group trains, as those of its own users: each moves all of its way.
         extra: as in TableSpec.
     """
 
@@ -242,6 +246,7 @@ class SparseTableSpec:
     evict_by: str = "age"
     admit_after: int = 1
     admit_probability: float = 1.0
+    round_mean: str = "all"
     extra: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -255,12 +260,14 @@ class SparseTableSpec:
             "evict_by": _choice("evict_by", self.evict_by, _EVICT_BY),
             "admit_after": int(self.admit_after),
             "admit_probability": float(self.admit_probability),
+            "round_mean": _choice("round_mean", self.round_mean, _ROUND_MEAN),
         }
         return json.dumps({**fields, **self.extra})
 
 
 _DTYPE = {"float32": "FLOAT32", "bfloat16": "BFLOAT16", "float16": "FLOAT16"}
 _WHEN_FULL = {"refuse": "REFUSE", "skip": "SKIP", "evict": "EVICT"}
+_ROUND_MEAN = {"all": "OF_ALL_PUSHES", "holders": "OF_HOLDERS"}
 _EVICT_BY = {"age": "EVICT_BY_AGE", "count": "EVICT_BY_COUNT", "norm": "EVICT_BY_NORM"}
 
 

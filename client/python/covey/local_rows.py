@@ -22,10 +22,12 @@ class LocalRows:
 
     A step changes copies of the rows in this process, by the table's inner optimizer. After H steps
     the round is over: how far each row has moved travels to the servers, and the table's optimizer
-    takes the mean over the groups that have touched the row. Rows that no group has touched stay.
+    takes the mean over all groups, or over those that have touched the row
+    (SparseTableSpec.round_mean). Rows that no group has touched stay.
 
         rows = worker.local_rows(covey.SparseTableSpec(
-            "items", width=16, contract="local:8", inner_optimizer=covey.adagrad(0.05)))
+            "items", width=16, contract="local:8", inner_optimizer=covey.adagrad(0.05),
+            optimizer=covey.sgd(worker.initial_groups ** 0.5)))
         while training:
             values = rows.pull(keys)                    # len(keys) x width
             rows.step(gradients, samples=64)            # sums over the examples, a row for each key

@@ -70,7 +70,7 @@ void PrintTable(const Options& options, const Outcome& outcome) {
 
 void PrintResult(const worker::Worker& worker, const Options& options, const Outcome& outcome) {
   const double seconds = absl::ToDoubleSeconds(outcome.duration);
-  const nlohmann::ordered_json json = {
+  nlohmann::ordered_json json = {
       {"auc", outcome.auc},
       {"log_loss", outcome.log_loss},
       {"data", std::string(SourceName(options.source))},
@@ -91,6 +91,9 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
       {"samples_per_second", seconds > 0 ? static_cast<double>(outcome.trained) / seconds : 0},
       {"groups", worker.groups()},
       {"workers", worker.size()}};
+  if (options.contract.kind == Contract::Kind::kLocal) {
+    json["outer_rate"] = options.OuterRate(worker.initial_groups());
+  }
   Print(absl::StrCat("result ", json.dump()));
 }
 

@@ -2,8 +2,10 @@
 #include "worker/examples/factorization/options.h"
 
 #include <array>
+#include <cmath>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
@@ -25,6 +27,8 @@ constexpr Names<Source, 4> kSources = {{{Source::kDependencies, "dependencies"},
 constexpr Names<Model, 2> kModels = {{{Model::kFactorization, "fm"}, {Model::kLinear, "linear"}}};
 constexpr Names<Optimizer, 2> kOptimizers = {
     {{Optimizer::kAdagrad, "adagrad"}, {Optimizer::kFtrl, "ftrl"}}};
+constexpr Names<RoundMean, 2> kRoundMeans = {
+    {{RoundMean::kOfAllPushes, "all"}, {RoundMean::kOfHolders, "holders"}}};
 constexpr Names<RowType, 3> kRowTypes = {{{RowType::kFloat32, "float32"},
                                           {RowType::kBfloat16, "bfloat16"},
                                           {RowType::kFloat16, "float16"}}};
@@ -60,7 +64,33 @@ void AddChoice(ConfigFile& options, absl::string_view flag, Choice* field,
       [field, &names] { return std::string(NameOf(*field, names)); }, help);
 }
 
+// Where it is not given, it follows from other options.
+constexpr absl::string_view kAuto = "auto";
+
+void AddOuterRate(ConfigFile& options, std::optional<double>* field) {
+  options.Add(
+      "outer-rate",
+      [field](absl::string_view text) {
+        double rate = 0;
+        const bool is_auto = text == kAuto;
+        if (!is_auto && !absl::SimpleAtod(text, &rate)) {
+          return absl::InvalidArgumentError("a number or auto is expected");
+        }
+        *field = is_auto ? std::nullopt : std::optional(rate);
+        return absl::OkStatus();
+      },
+      [field] { return field->has_value() ? absl::StrCat(**field) : std::string(kAuto); },
+      "under local, the part of the mean of the groups' changes by which rows move; auto: the "
+      "square root of the number of groups with --round-mean all, because each worker's Adagrad "
+      "takes steps that are larger by that; 1 with holders");
+}
+
 }  // namespace
+
+double Options::OuterRate(uint32_t groups) const {
+  if (outer_rate) return *outer_rate;
+  return round_mean == RoundMean::kOfAllPushes ? std::sqrt(static_cast<double>(groups)) : 1;
+}
 
 absl::string_view SourceName(Source source) { return NameOf(source, kSources); }
 absl::string_view ModelName(Model model) { return NameOf(model, kModels); }
@@ -71,7 +101,7 @@ absl::Status Options::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--passes", passes, 1, 1000));
   COVEY_RETURN_IF_ERROR(InRange("--batch", batch, 1, 65'536));
   COVEY_RETURN_IF_ERROR(InRange("--learning-rate", learning_rate, 1e-6, 10));
-  COVEY_RETURN_IF_ERROR(InRange("--outer-rate", outer_rate, 0.001, 100));
+  if (outer_rate) COVEY_RETURN_IF_ERROR(InRange("--outer-rate", *outer_rate, 0.001, 100));
   COVEY_RETURN_IF_ERROR(InRange("--admit-after", admit_after, 1, kAdmitAfterMax));
   COVEY_RETURN_IF_ERROR(InRange("--l1", l1, 0, 1000));
   COVEY_RETURN_IF_ERROR(InRange("--l2", l2, 0, 10));
@@ -110,10 +140,15 @@ absl::Status Options::Validate() const {
         "--contract is ", ContractName(contract), ", whose pushes are no gradients; leave out ",
         optimizer == Optimizer::kFtrl ? "--optimizer ftrl" : "--filter"));
   }
-  if (outer_rate != 1 && contract.kind != Contract::Kind::kLocal) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--outer-rate is ", outer_rate, ", and --contract is ", ContractName(contract),
-                     ", which has no outer optimizer; choose local:H, or leave it out"));
+  if (outer_rate && contract.kind != Contract::Kind::kLocal) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--outer-rate is ", *outer_rate, ", and --contract is ", ContractName(contract),
+        ", which has no outer optimizer; choose local:H, or leave it out"));
+  }
+  if (round_mean != RoundMean::kOfAllPushes && contract.kind != Contract::Kind::kLocal) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--round-mean is ", NameOf(round_mean, kRoundMeans), ", and --contract is ",
+        ContractName(contract), ", which has no rounds; choose local:H, or leave it out"));
   }
   if (objective && optimizer != Optimizer::kFtrl) {
     return absl::InvalidArgumentError(
@@ -142,8 +177,10 @@ void Options::AddTo(ConfigFile& options) {
   AddChoice(options, "optimizer", &optimizer, kOptimizers,
             "adagrad, or ftrl, which makes weights zero; for --model linear");
   examples::AddContract(options, &contract);
-  options.Add("outer-rate", &outer_rate,
-              "under local, by how much of the mean of the groups' changes rows move");
+  AddChoice(options, "round-mean", &round_mean, kRoundMeans,
+            "under local, over which groups the mean of a row's changes is: all, or holders, which "
+            "are those that touched it in the round");
+  AddOuterRate(options, &outer_rate);
   options.Add("passes", &passes, "passes over the training samples");
   options.Add("batch", &batch, "samples of a worker's step");
   options.Add("learning-rate", &learning_rate, "of Adagrad; the alpha of FTRL");

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "common/contract/contract.h"
 #include "common/runtime/config_file.h"
+#include "common/table/round_mean.h"
 #include "worker/examples/factorization/package_samples.h"
 
 namespace covey::factorization {
@@ -39,9 +41,11 @@ struct Options {
   Optimizer optimizer = Optimizer::kAdagrad;
   // Of both tables. local:H is for groups of one worker, whose own steps use the optimizer.
   Contract contract{.kind = Contract::Kind::kAsync};
-  // Under local:H, by how much of the mean of the groups' changes the servers move a row; 0.001 to
-  // 100. SGD is their optimizer.
-  double outer_rate = 1;
+  // Under local:H, which groups the mean of a row's changes is over: all, or those that touched it.
+  RoundMean round_mean = RoundMean::kOfAllPushes;
+  // Under local:H, by how much of this mean the servers move a row; 0.001 to 100. SGD is their
+  // optimizer. None: as OuterRate says.
+  std::optional<double> outer_rate;
   // Passes over the training samples, 1 to 1000.
   uint64_t passes = 1;
   // Samples of a worker's step, 1 to 65,536.
@@ -71,6 +75,11 @@ struct Options {
   // Seed of first values, of drawn samples and of the order.
   uint64_t seed = 1;
 
+  // The outer rate of a job of `groups` groups. Unless it is given: for the mean over all groups,
+  // the square root of their number. Each worker's Adagrad has seen its part of a row's gradients
+  // only, so its steps are larger by this root than those of one that has seen all (ADR 0057). For
+  // the other mean, whose divisor differs from row to row, it is 1.
+  double OuterRate(uint32_t groups) const;
   uint64_t factors_used() const { return model == Model::kLinear ? 0 : factors; }
 
   // INVALID_ARGUMENT: names the flag, its value and the range.

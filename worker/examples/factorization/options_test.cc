@@ -83,9 +83,22 @@ TEST(OptionsTest, ReadsEveryFlag) {
   EXPECT_EQ(options.unfiltered_passes, 1u);
   EXPECT_TRUE(options.objective);
   EXPECT_EQ(ContractName(options.contract), "buffered:3");
+}
+
+TEST(OptionsTest, TheOuterRateFollowsFromGroupsAndMean) {
   Options local;
-  ASSERT_TRUE(Load({"--contract=local:8", "--outer-rate=2"}, local).ok());
-  EXPECT_EQ(local.outer_rate, 2);
+  ASSERT_TRUE(Load({"--contract=local:8"}, local).ok());
+  EXPECT_EQ(local.round_mean, RoundMean::kOfAllPushes);
+  EXPECT_EQ(local.OuterRate(1), 1);
+  EXPECT_EQ(local.OuterRate(4), 2);
+  Options holders;
+  ASSERT_TRUE(
+      Load({"--contract=local:8", "--round-mean=holders", "--outer-rate=auto"}, holders).ok());
+  EXPECT_EQ(holders.round_mean, RoundMean::kOfHolders);
+  EXPECT_EQ(holders.OuterRate(4), 1);
+  Options given;
+  ASSERT_TRUE(Load({"--contract=local:8", "--outer-rate=3"}, given).ok());
+  EXPECT_EQ(given.OuterRate(4), 3);
 }
 
 TEST(OptionsTest, RefusesWhatDoesNotFit) {
@@ -113,6 +126,12 @@ TEST(OptionsTest, RefusesWhatDoesNotFit) {
               HasSubstr("leave out --filter"));
   EXPECT_THAT(ErrorOf({"--outer-rate=2"}), HasSubstr("async, which has no outer optimizer"));
   EXPECT_THAT(ErrorOf({"--contract=local:8", "--outer-rate=0"}), HasSubstr("--outer-rate is 0"));
+  EXPECT_THAT(ErrorOf({"--contract=local:8", "--outer-rate=half"}),
+              HasSubstr("a number or auto is expected"));
+  EXPECT_THAT(ErrorOf({"--round-mean=holders"}),
+              HasSubstr("--round-mean is holders, and --contract is async, which has no rounds"));
+  EXPECT_THAT(ErrorOf({"--contract=local:8", "--round-mean=some"}),
+              HasSubstr("choose one of all, holders"));
   EXPECT_THAT(ErrorOf({"--objective"}), HasSubstr("add --optimizer ftrl"));
 }
 

@@ -14,10 +14,10 @@
 #include "client/parameter_client.h"
 #include "client/row_filter.h"
 #include "common/base/status_macros.h"
-#include "common/contract/contract.h"
 #include "worker/examples/client_beside_worker.h"
 #include "worker/examples/factorization/data_set.h"
 #include "worker/examples/factorization/factorization_model.h"
+#include "worker/examples/factorization/feature_tables.h"
 #include "worker/examples/factorization/score_histogram.h"
 #include "worker/examples/rows/row_table.h"
 #include "worker/examples/rows/tally.h"
@@ -32,60 +32,8 @@ using examples::SharedPasses;
 using examples::Tally;
 using worker::Worker;
 
-// Of factors. Features that are first met in the test have their first values, so larger ones would
-// blur their scores.
-constexpr float kFactorDeviation = 0.01f;
 // Samples that a worker scores in one step.
 constexpr uint64_t kScoredAtOnce = 2048;
-
-proto::DataType DataTypeOf(RowType type) {
-  switch (type) {
-    case RowType::kFloat32:
-      return proto::FLOAT32;
-    case RowType::kBfloat16:
-      return proto::BFLOAT16;
-    case RowType::kFloat16:
-      return proto::FLOAT16;
-  }
-  return proto::FLOAT32;
-}
-
-// What the tables of weights and of factors have in common. In rounds each worker has the optimizer
-// of its own, and the servers move by the mean, times a rate.
-proto::TableSpec FeaturesSpec(const Options& options, absl::string_view name, uint64_t width,
-                              proto::Optimizer::Kind optimizer) {
-  proto::TableSpec spec = examples::RowsSpec(name, static_cast<uint32_t>(width));
-  spec.set_data_type(DataTypeOf(options.row_type));
-  *spec.mutable_contract() = ContractToProto(options.contract);
-  const bool has_rounds = options.contract.kind == Contract::Kind::kLocal;
-  (has_rounds ? spec.mutable_inner_optimizer() : spec.mutable_optimizer())->set_kind(optimizer);
-  (has_rounds ? spec.mutable_inner_learning_rate() : spec.mutable_learning_rate())
-      ->set_base(options.learning_rate);
-  if (has_rounds) spec.mutable_learning_rate()->set_base(options.outer_rate);
-  spec.mutable_sparse()->set_admit_after(static_cast<uint32_t>(options.admit_after));
-  return spec;
-}
-
-proto::TableSpec WeightsSpec(const Options& options) {
-  const bool is_ftrl = options.optimizer == Optimizer::kFtrl;
-  proto::TableSpec spec =
-      FeaturesSpec(options, "factorization/weights", 1,
-                   is_ftrl ? proto::Optimizer::FTRL : proto::Optimizer::ADAGRAD);
-  if (is_ftrl) {
-    spec.mutable_optimizer()->set_l1(options.l1);
-    spec.mutable_optimizer()->set_l2(options.l2);
-  }
-  return spec;
-}
-
-proto::TableSpec FactorsSpec(const Options& options) {
-  proto::TableSpec spec =
-      FeaturesSpec(options, "factorization/factors", options.factors, proto::Optimizer::ADAGRAD);
-  spec.mutable_initializer()->set_kind(proto::Initializer::NORMAL);
-  spec.mutable_initializer()->set_b(kFactorDeviation);
-  spec.mutable_initializer()->set_seed(options.seed);
-  return spec;
-}
 
 absl::StatusOr<std::unique_ptr<Tally>> OpenTally(ParameterClient& client, absl::string_view name) {
   COVEY_ASSIGN_OR_RETURN(Tally tally,
@@ -101,9 +49,11 @@ class Run {
 
   absl::Status Open(Worker& worker, ParameterClient& client,
                     const SharedPasses::Surroundings& surroundings) {
-    COVEY_ASSIGN_OR_RETURN(weights_, RowTable::Open(worker, client, WeightsSpec(options_)));
+    const uint32_t groups = worker.initial_groups();
+    COVEY_ASSIGN_OR_RETURN(weights_, RowTable::Open(worker, client, WeightsSpec(options_, groups)));
     if (options_.factors_used() > 0) {
-      COVEY_ASSIGN_OR_RETURN(factors_, RowTable::Open(worker, client, FactorsSpec(options_)));
+      COVEY_ASSIGN_OR_RETURN(factors_,
+                             RowTable::Open(worker, client, FactorsSpec(options_, groups)));
     }
     workers_ = worker.size();
     COVEY_ASSIGN_OR_RETURN(tally_, OpenTally(client, "factorization/scores"));
