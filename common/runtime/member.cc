@@ -139,7 +139,10 @@ void Member::ReceiveHeartbeatReply(absl::Time now, const Message& message, Outbo
   if (status.ok() && ExtendLease(sent, message.envelope.heartbeat_reply().lease_ms())) {
     TakeAway(now, message.envelope.heartbeat_reply());
   }
-  if (status.code() == absl::StatusCode::kAborted) {
+  // A certificate that has ended or was taken back ends its process; another one begins with the
+  // new certificate.
+  if (absl::IsAborted(status) || absl::IsUnauthenticated(status) ||
+      absl::IsPermissionDenied(status)) {
     Fail(now, status, outbox);
   } else if (status.ok() && state_ == State::kMember && watch_.request_id == 0) {
     // The scheduler is back, and no watch is in flight: send one now, not when the back-off is

@@ -25,8 +25,8 @@ namespace covey {
 //
 //   kRegistering ── RegisterReply ──▶ kMember ── Leave(), LeaveReply ──▶ kLeft
 //        │  ▲ │                          │
-//        │  └─┘ UNAVAILABLE, or its      │ ABORTED (declared dead, or replaced)
-//        │      rank taken: back off     │
+//        │  └─┘ UNAVAILABLE, or its      │ ABORTED (declared dead, or replaced), or
+//        │      rank taken: back off     │ its certificate is not accepted any more
 //        │ refused, or deadline          ▼
 //        └──────────────────────────▶ kFailed
 //
@@ -85,7 +85,8 @@ class Member {
 
   State state() const { return state_; }
   // Why kFailed. UNAVAILABLE: scheduler unreachable; ALREADY_EXISTS: rank still taken; ABORTED:
-  // declared dead; FAILED_PRECONDITION: job is full; INVALID_ARGUMENT: other job's scheduler.
+  // declared dead; FAILED_PRECONDITION: job is full; INVALID_ARGUMENT: other job's scheduler;
+  // UNAUTHENTICATED, PERMISSION_DENIED: the certificate is not valid, or allows something else.
   const absl::Status& failure() const { return failure_; }
   NodeId node() const { return node_; }
   uint32_t rank() const { return rank_; }

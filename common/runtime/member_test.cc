@@ -168,6 +168,21 @@ TEST_F(MemberTest, StopsWhenDeclaredDead) {
   EXPECT_EQ(member_.state(), Member::State::kFailed);
 }
 
+TEST_F(MemberTest, StopsWhenItsCertificateIsRefused) {
+  Register();
+  outbox_.TakeMessages();
+  now_ += absl::Milliseconds(500);
+  member_.Wake(now_, outbox_);
+  const std::vector<Message> beats = Sent(proto::Envelope::kHeartbeatRequest);
+  ASSERT_EQ(beats.size(), 1u);
+  Message reply = MakeReply(beats[0]);
+  reply.envelope.mutable_heartbeat_reply();
+  SetStatus(absl::UnauthenticatedError("the certificate was revoked"), reply);
+  member_.Receive(now_, reply, outbox_);
+  EXPECT_EQ(member_.state(), Member::State::kFailed);
+  EXPECT_THAT(std::string(member_.failure().message()), HasSubstr("was revoked"));
+}
+
 TEST_F(MemberTest, AnUnansweredBeatIsFollowedByOneMore) {
   Register();
   Sent(proto::Envelope::kHeartbeatRequest);
