@@ -33,26 +33,50 @@ bool Fits(const Identity& caller, proto::Role role, int64_t rank) {
   return as.has_value() && MayBe(caller, *as, rank);
 }
 
+bool IsOwn(const Identity& caller, const proto::Node& node) {
+  return Fits(caller, node.role(), node.rank());
+}
+
+// Whether the registration is for a node that may be the caller's, and does not repeat that of
+// another one.
+bool RegistersOwn(const Identity& caller, const Message& request, const proto::ClusterView& view) {
+  const proto::RegisterRequest& node = request.envelope.register_request();
+  // With a rank in its certificate, it must ask for this rank.
+  const bool asks_for_any =
+      node.rank() < 0 && caller.rank.has_value() && RoleOf(node.role()) == caller.role;
+  if (asks_for_any || !Fits(caller, node.role(), node.rank())) return false;
+  return std::all_of(view.nodes().begin(), view.nodes().end(), [&](const proto::Node& each) {
+    return each.incarnation() != request.incarnation().value() || IsOwn(caller, each);
+  });
+}
+
 // Of the node that the request speaks for or, for Drain, acts on.
 CallSubject SubjectOf(const Identity& caller, const Message& request, const ClusterState& state) {
   const proto::Envelope& envelope = request.envelope;
-  if (envelope.has_register_request()) {
-    const proto::RegisterRequest& node = envelope.register_request();
-    // With a rank in its certificate, it must ask for this rank.
-    const bool asks_for_any =
-        node.rank() < 0 && caller.rank.has_value() && RoleOf(node.role()) == caller.role;
-    return !asks_for_any && Fits(caller, node.role(), node.rank()) ? CallSubject::kOwn
-                                                                   : CallSubject::kOther;
-  }
-  const NodeId sender = request.from().node;
-  if (sender == NodeId()) return CallSubject::kNone;
   const auto& nodes = state.view().nodes();
-  const bool drains = envelope.has_drain_request();
-  const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const proto::Node& each) {
-    return drains ? each.name() == envelope.drain_request().node() : each.id() == sender.value();
+  bool is_own = false;
+  if (envelope.has_register_request()) {
+    is_own = RegistersOwn(caller, request, state.view());
+  } else {
+    const NodeId sender = request.from().node;
+    if (sender == NodeId()) return CallSubject::kNone;
+    const bool drains = envelope.has_drain_request();
+    const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const proto::Node& each) {
+      return drains ? each.name() == envelope.drain_request().node() : each.id() == sender.value();
+    });
+    is_own = node != nodes.end() && IsOwn(caller, *node);
+  }
+  return is_own ? CallSubject::kOwn : CallSubject::kOther;
+}
+
+// Whether the request says that it is from a node which is not the caller's.
+bool SpeaksForAnother(const Identity& caller, const Message& request, const ClusterState& state) {
+  const NodeId sender = request.from().node;
+  if (sender == NodeId()) return false;
+  const auto& nodes = state.view().nodes();
+  return std::none_of(nodes.begin(), nodes.end(), [&](const proto::Node& each) {
+    return each.id() == sender.value() && IsOwn(caller, each);
   });
-  return node != nodes.end() && Fits(caller, node->role(), node->rank()) ? CallSubject::kOwn
-                                                                         : CallSubject::kOther;
 }
 
 }  // namespace
@@ -90,6 +114,11 @@ absl::Status CheckCaller(const Identity& scheduler, const ControlMethod& method,
                                    .trust_domain = scheduler.trust_domain,
                                    .job = state.job().name,
                                    .subject = SubjectOf(*request.caller, request, state)}));
+  if (SpeaksForAnother(*request.caller, request, state)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(method.rpc, ": ", Describe(*request.caller), " may not speak for node ",
+                     request.from().node.value(), ", which is not its own"));
+  }
   if (request.envelope.has_register_request() &&
       request.envelope.register_request().data_key().empty()) {
     return absl::InvalidArgumentError(

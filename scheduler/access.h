@@ -22,7 +22,8 @@ absl::Status CheckAccess(const ControlMethod& method, const Message& request,
 // Whether the caller of a request that passes CheckAccess has the right to it (security/rights.h).
 // A node is a caller's own when its role is that of the caller's certificate, and its rank, too,
 // where the certificate names one: certificates of a role without a rank are as good as each other.
-// `scheduler` is this scheduler's identity. PERMISSION_DENIED: it has not, and why;
+// `scheduler` is this scheduler's identity. PERMISSION_DENIED: it has not, and why; also whoever
+// speaks for a node that is not its own, whatever the call;
 // UNAUTHENTICATED: it has shown no certificate. INVALID_ARGUMENT: a node that registers has no key
 // with which its messages are sealed.
 absl::Status CheckCaller(const Identity& scheduler, const ControlMethod& method,

@@ -81,6 +81,11 @@ void RequestEngine::Pump(absl::Time now, Outbox& outbox) {
 bool RequestEngine::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   const auto body = message.envelope.body_case();
   if (body != proto::Envelope::kPushReply && body != proto::Envelope::kPullReply) return false;
+  // Workers and clients do not answer for servers.
+  const proto::Node* const sender = view_->FindNode(message.from().node);
+  if (sender != nullptr && (sender->role() == proto::WORKER || sender->role() == proto::CLIENT)) {
+    return true;
+  }
   counters_.bytes_received += WireBytes(message);
   const bool is_push = body == proto::Envelope::kPushReply;
   const uint64_t id = message.envelope.header().request_id();

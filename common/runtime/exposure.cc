@@ -15,7 +15,9 @@ constexpr absl::Duration kWarnEvery = absl::Minutes(1);
 }  // namespace
 
 bool IsLoopback(absl::string_view host) {
-  return host == "localhost" || host == "::1" || host == "[::1]" || absl::StartsWith(host, "127.");
+  const bool is_number = host.find_first_not_of("0123456789.") == absl::string_view::npos;
+  return host == "localhost" || host == "::1" || host == "[::1]" ||
+         (is_number && absl::StartsWith(host, "127."));
 }
 
 absl::Status CheckExposure(const Exposure& exposure) {

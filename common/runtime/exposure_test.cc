@@ -15,8 +15,8 @@ TEST(ExposureTest, KnowsTheAddressesOfThisHost) {
   for (const char* host : {"127.0.0.1", "127.8.0.9", "localhost", "::1", "[::1]"}) {
     EXPECT_TRUE(IsLoopback(host)) << host;
   }
-  for (const char* host :
-       {"", "0.0.0.0", "::", "[::]", "10.0.0.1", "128.0.0.1", "12", "host-127."}) {
+  for (const char* host : {"", "0.0.0.0", "::", "[::]", "10.0.0.1", "128.0.0.1", "12", "host-127.",
+                           "127.example.org"}) {
     EXPECT_FALSE(IsLoopback(host)) << host;
   }
 }

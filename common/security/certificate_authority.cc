@@ -132,7 +132,11 @@ absl::StatusOr<std::unique_ptr<CertificateAuthority>> CertificateAuthority::Open
     }
   }
   COVEY_ASSIGN_OR_RETURN(IssuedRecord issued, ReadRecord(PathIn(path, kIssuedFile)));
-  COVEY_ASSIGN_OR_RETURN(IssuedRecord revoked, ReadRecord(PathIn(path, kRevokedFile)));
+  // An authority of an earlier version has none.
+  IssuedRecord revoked;
+  if (HasFile(path, kRevokedFile)) {
+    COVEY_ASSIGN_OR_RETURN(revoked, ReadRecord(PathIn(path, kRevokedFile)));
+  }
   return absl::WrapUnique(new CertificateAuthority(path, std::move(lock), std::move(signer),
                                                    std::move(roots), std::move(next),
                                                    std::move(issued), std::move(revoked)));
@@ -209,7 +213,7 @@ absl::StatusOr<Certificate> CertificateAuthority::Issue(const Identity& identity
   }
   COVEY_RETURN_IF_ERROR(ReplaceFolder(node_folder, files, kNodeFiles));
   if (present.has_value()) {
-    issued_.Remove(present->Serial());
+    issued_.MarkReplaced(present->Serial());
     COVEY_RETURN_IF_ERROR(WriteRecord(kIssuedFile, issued_));
   }
   return made->certificate;
@@ -248,7 +252,7 @@ absl::StatusOr<std::vector<IssuedRecord::Entry>> CertificateAuthority::Revoke(
     const auto& before = revoked_.entries();
     if (std::any_of(before.begin(), before.end(), is_meant)) return taken;
     return absl::NotFoundError(
-        absl::StrCat(path_, ": no certificate in use has the serial or the URI '", what,
+        absl::StrCat(path_, ": no valid certificate has the serial or the URI '", what,
                      "'; `covey certificates show ", path_, "` lists them"));
   }
   revoked_.RemoveExpired(now);
@@ -295,7 +299,7 @@ absl::Status CertificateAuthority::CheckUnused(absl::Time now) const {
   const std::string old = roots_[1].Serial();
   std::vector<const IssuedRecord::Entry*> in_use;
   for (const IssuedRecord::Entry& entry : issued_.entries()) {
-    if (entry.root == old && entry.until > now) in_use.push_back(&entry);
+    if (entry.root == old && entry.until > now && !entry.is_replaced) in_use.push_back(&entry);
   }
   if (in_use.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
@@ -317,7 +321,6 @@ absl::Status CertificateAuthority::RemoveRoot(absl::Time now, InUse in_use) {
   }
   if (in_use == InUse::kRefuses) COVEY_RETURN_IF_ERROR(CheckUnused(now));
   issued_.RemoveSignedBy(roots_.back().Serial());
-  revoked_.RemoveSignedBy(roots_.back().Serial());
   roots_.pop_back();
   issued_.RemoveExpired(now);
   return Close(Write(path_, signer_, roots_, nullptr, issued_, revoked_));

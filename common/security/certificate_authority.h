@@ -23,7 +23,7 @@ namespace covey {
 //   ca.key     private key of the root that signs
 //   ca.crt     the roots that nodes are to trust, the signing one first; copied into nodes' folders
 //   next.key   private key of the root that is to sign next, while it is being made known
-//   issued     the certificates in use, see IssuedRecord
+//   issued     the certificates that have not expired, see IssuedRecord
 //   revoked    those that were taken back before their end, in the same form; copied into the
 //              folders of schedulers, which refuse them
 //
@@ -63,7 +63,7 @@ class CertificateAuthority {
 
   // Takes back the certificate with this serial, or all of an identity, given as its URI. Folders
   // of schedulers that are made or renewed from now on know of it. Returns them; none = they were
-  // taken back before. NOT_FOUND: none in use is such a one.
+  // taken back before. NOT_FOUND: no valid one is such a one.
   absl::StatusOr<std::vector<IssuedRecord::Entry>> Revoke(absl::string_view what, absl::Time now);
 
   absl::Status AddRoot(absl::Time now, absl::Duration lifetime);
@@ -74,7 +74,7 @@ class CertificateAuthority {
   // The signing one first.
   const std::vector<Certificate>& roots() const { return roots_; }
   const std::string& trust_domain() const { return signer_.trust_domain(); }
-  // Of certificates that were in use at the newest change.
+  // Of certificates that had not expired at the newest change.
   const IssuedRecord& issued() const { return issued_; }
   const IssuedRecord& revoked() const { return revoked_; }
 

@@ -108,18 +108,18 @@ TEST_F(CertificateAuthorityTest, IssuesAFolderThatANodeCanUse) {
   EXPECT_EQ(node->identity, Worker(3));
   EXPECT_EQ(node->not_after, kNow + 7 * kDay);
   const auto authority = Open();
-  ASSERT_EQ(authority->issued().entries().size(), 1u);
-  EXPECT_EQ(authority->issued().entries()[0].identity, Worker(3));
-  EXPECT_EQ(authority->issued().entries()[0].root, authority->roots()[0].Serial());
+  ASSERT_EQ(authority->issued().InUse().size(), 1u);
+  EXPECT_EQ(authority->issued().InUse()[0].identity, Worker(3));
+  EXPECT_EQ(authority->issued().InUse()[0].root, authority->roots()[0].Serial());
 }
 
 TEST_F(CertificateAuthorityTest, RenewsForTheSameIdentityOnly) {
   ASSERT_TRUE(Issue(3).ok());
-  const std::string first = Open()->issued().entries()[0].serial;
+  const std::string first = Open()->issued().InUse()[0].serial;
   ASSERT_TRUE(Open()->Renew(NodeFolder(3), kNow + kDay).ok());
   EXPECT_EQ(LoadNodeCredentials(NodeFolder(3), kNow + kDay)->not_after, kNow + 8 * kDay);
-  ASSERT_EQ(Open()->issued().entries().size(), 1u) << "the first is no longer in use";
-  EXPECT_NE(Open()->issued().entries()[0].serial, first);
+  ASSERT_EQ(Open()->issued().InUse().size(), 1u) << "the first is no longer in use";
+  EXPECT_NE(Open()->issued().InUse()[0].serial, first);
   const absl::Status other = Open()->Issue(Worker(4), kNow, kDay, NodeFolder(3)).status();
   EXPECT_THAT(other.message(), HasSubstr("holds the certificate of worker 3 of job mnist"));
   EXPECT_EQ(LoadNodeCredentials(NodeFolder(3), kNow + kDay)->identity, Worker(3));
@@ -131,7 +131,7 @@ TEST_F(CertificateAuthorityTest, ItsFolderIsNotThatOfANode) {
   EXPECT_THAT(Open()->Issue(Worker(1), kNow, kDay, folder_ + "/worker").status().message(),
               HasSubstr("would lie in the folder of the authority"));
   EXPECT_FALSE(Open()->Issue(Worker(1), kNow, kDay, folder_).ok());
-  EXPECT_TRUE(Open()->issued().entries().empty());
+  EXPECT_TRUE(Open()->issued().InUse().empty());
   EXPECT_EQ(Names(folder_), (std::set<std::string>{"ca.crt", "ca.key", "issued", "revoked"}));
 }
 
@@ -205,7 +205,7 @@ TEST_F(CertificateAuthorityTest, CanCutOffCertificatesInUse) {
   ASSERT_TRUE(Open()->AddRoot(kNow, kYear).ok());
   ASSERT_TRUE(Open()->UseRoot(kNow).ok());
   EXPECT_TRUE(Open()->RemoveRoot(kNow, InUse::kIsIgnored).ok());
-  EXPECT_TRUE(Open()->issued().entries().empty()) << "they are of no more use";
+  EXPECT_TRUE(Open()->issued().InUse().empty()) << "they are of no more use";
 }
 
 TEST_F(CertificateAuthorityTest, SaysWhenItsRootEndsTooEarly) {

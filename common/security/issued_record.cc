@@ -10,12 +10,16 @@
 namespace covey {
 namespace {
 
+constexpr absl::string_view kReplaced = "replaced";
+
 absl::StatusOr<IssuedRecord::Entry> ParseLine(absl::string_view line) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
   IssuedRecord::Entry entry;
   std::string why;
-  if (words.size() != 4 || !absl::ParseTime(kUtcFormat, words[2], &entry.until, &why)) {
-    return absl::InvalidArgumentError("is not SERIAL ROOT-SERIAL UNTIL URI");
+  entry.is_replaced = words.size() == 5 && words[4] == kReplaced;
+  if ((words.size() != 4 && !entry.is_replaced) ||
+      !absl::ParseTime(kUtcFormat, words[2], &entry.until, &why)) {
+    return absl::InvalidArgumentError("is not SERIAL ROOT-SERIAL UNTIL URI [replaced]");
   }
   entry.serial = std::string(words[0]);
   entry.root = std::string(words[1]);
@@ -46,13 +50,25 @@ std::string IssuedRecord::Text() const {
   std::string text;
   for (const Entry& entry : entries_) {
     absl::StrAppend(&text, entry.serial, " ", entry.root, " ", FormatUtc(entry.until), " ",
-                    UriOf(entry.identity), "\n");
+                    UriOf(entry.identity), entry.is_replaced ? " replaced\n" : "\n");
   }
   return text;
 }
 
 void IssuedRecord::Remove(absl::string_view serial) {
   std::erase_if(entries_, [serial](const Entry& entry) { return entry.serial == serial; });
+}
+
+void IssuedRecord::MarkReplaced(absl::string_view serial) {
+  for (Entry& entry : entries_) entry.is_replaced = entry.is_replaced || entry.serial == serial;
+}
+
+std::vector<IssuedRecord::Entry> IssuedRecord::InUse() const {
+  std::vector<Entry> in_use;
+  for (const Entry& entry : entries_) {
+    if (!entry.is_replaced) in_use.push_back(entry);
+  }
+  return in_use;
 }
 
 void IssuedRecord::RemoveSignedBy(absl::string_view root) {

@@ -132,9 +132,9 @@ TEST(RightsTest, RolesAreSmall) {
                                    "Heartbeat", "InitializeTables", "Leave", "ListTables",
                                    "Register", "SetContract", "Watch", "WatchView"}));
   EXPECT_EQ(MethodsOf(IdentityRole::kAdmin),
-            (std::set<std::string>{"Check", "CreateSnapshot", "CreateTable", "Drain", "DropTable",
-                                   "GetStatus", "ListTables", "RestoreTables", "Scale",
-                                   "ServerReflectionInfo", "SetContract", "Watch", "WatchView"}));
+            (std::set<std::string>{"Check", "CreateSnapshot", "Drain", "GetStatus", "ListTables",
+                                   "RestoreTables", "Scale", "ServerReflectionInfo", "SetContract",
+                                   "Watch", "WatchView"}));
 }
 
 TEST(RightsTest, ARefusalSaysWhoMay) {

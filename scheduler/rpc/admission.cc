@@ -8,12 +8,13 @@
 
 namespace covey::scheduler {
 
-absl::Status Admission::Enter(uint64_t node, const std::string& peer, Place& place) {
+absl::Status Admission::Enter(const Caller& caller, const std::string& peer, Place& place) {
+  const uint64_t node = caller.node;
   std::string reason;
   {
     MutexLock lock(mutex_);
-    const bool known = node != 0 && trusted_.contains(node);
-    if (known) {
+    const auto trusted = trusted_.find(node);
+    if (trusted != trusted_.end() && trusted->second == caller.identity) {
       size_t& calls = of_nodes_[node];
       if (calls < kCallsPerNodeMax) {
         ++calls;
@@ -54,14 +55,15 @@ void Admission::Leave(const Place& place) {
   --untrusted_calls_;
 }
 
-void Admission::MarkTrusted(uint64_t node) {
+void Admission::MarkTrusted(const Caller& caller) {
   MutexLock lock(mutex_);
-  trusted_.insert(node);
+  trusted_[caller.node] = caller.identity;
 }
 
-void Admission::MarkUntrusted(uint64_t node) {
+void Admission::MarkUntrusted(const Caller& caller) {
   MutexLock lock(mutex_);
-  trusted_.erase(node);
+  const auto trusted = trusted_.find(caller.node);
+  if (trusted != trusted_.end() && trusted->second == caller.identity) trusted_.erase(trusted);
 }
 
 uint64_t Admission::refused() {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "common/base/mutex.h"
 
@@ -32,21 +32,29 @@ class Admission {
     std::string host;   // of an untrusted caller
   };
 
-  // `node` is the node that the caller claims to be, 0 = none; `peer` is gRPC's name of the
-  // connection: "ipv4:10.0.0.7:41234". RESOURCE_EXHAUSTED: too many calls are in flight.
-  absl::Status Enter(uint64_t node, const std::string& peer, Place& place);
+  // A caller, as far as it is known before its call is read.
+  struct Caller {
+    // The node that it claims to be; 0 = none.
+    uint64_t node = 0;
+    // The URI of its certificate; empty = it has none, because the scheduler has none.
+    std::string identity;
+  };
+  // `peer` is gRPC's name of the connection: "ipv4:10.0.0.7:41234". RESOURCE_EXHAUSTED: too many
+  // calls are in flight.
+  absl::Status Enter(const Caller& caller, const std::string& peer, Place& place);
   void Leave(const Place& place);
 
-  // The scheduler has accepted a request of `node`, or, with MarkUntrusted, refused one.
-  void MarkTrusted(uint64_t node);
-  void MarkUntrusted(uint64_t node);
+  // The scheduler has accepted a request of `caller`, or, with MarkUntrusted, refused one. So a
+  // caller with another identity takes no room from the node that it claims to be.
+  void MarkTrusted(const Caller& caller);
+  void MarkUntrusted(const Caller& caller);
 
   // Calls that were refused so far.
   uint64_t refused();
 
  private:
   Mutex mutex_;
-  absl::flat_hash_set<uint64_t> trusted_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, std::string> trusted_ ABSL_GUARDED_BY(mutex_);  // identities
   std::map<uint64_t, size_t> of_nodes_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, size_t> of_hosts_ ABSL_GUARDED_BY(mutex_);
   size_t untrusted_calls_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -16,12 +16,12 @@ using ::testing::HasSubstr;
 class AdmissionTest : public ::testing::Test {
  protected:
   // Number of calls that are admitted at once.
-  size_t Fill(uint64_t node, const std::string& host) {
+  size_t Fill(uint64_t node, const std::string& host, const std::string& identity = "") {
     size_t entered = 0;
     for (;; ++entered) {
       Admission::Place place;
-      const absl::Status status =
-          admission_.Enter(node, absl::StrCat("ipv4:", host, ":", entered), place);
+      const absl::Status status = admission_.Enter(
+          {.node = node, .identity = identity}, absl::StrCat("ipv4:", host, ":", entered), place);
       if (!status.ok()) {
         EXPECT_TRUE(absl::IsResourceExhausted(status));
         refusal_ = std::string(status.message());
@@ -45,31 +45,38 @@ TEST_F(AdmissionTest, UntrustedCallersShareWhatIsLeftForThem) {
 }
 
 TEST_F(AdmissionTest, AKnownNodeHasRoomOfItsOwn) {
-  admission_.MarkTrusted(7);
-  admission_.MarkTrusted(8);
+  admission_.MarkTrusted({.node = 7, .identity = ""});
+  admission_.MarkTrusted({.node = 8, .identity = ""});
   Fill(0, "10.0.0.1");
   EXPECT_EQ(Fill(7, "10.0.0.1"), 32u);
   EXPECT_THAT(refusal_, HasSubstr("node 7 has 32 calls"));
   EXPECT_EQ(Fill(8, "10.0.0.1"), 32u);
 }
 
+TEST_F(AdmissionTest, AnotherIdentityTakesNoRoomFromTheNodeThatItClaimsToBe) {
+  admission_.MarkTrusted({.node = 7, .identity = "worker"});
+  EXPECT_EQ(Fill(7, "10.0.0.1", "viewer"), 256u) << "as any untrusted caller";
+  admission_.MarkUntrusted({.node = 7, .identity = "viewer"});
+  EXPECT_EQ(Fill(7, "10.0.0.2", "worker"), 32u);
+}
+
 TEST_F(AdmissionTest, ACallerThatOnlyClaimsToBeANodeIsUntrusted) {
   EXPECT_EQ(Fill(7, "10.0.0.1"), 256u);
   EXPECT_EQ(Fill(8, "10.0.0.1"), 0u);
-  admission_.MarkTrusted(8);
+  admission_.MarkTrusted({.node = 8, .identity = ""});
   EXPECT_EQ(Fill(8, "10.0.0.1"), 32u);
 }
 
 TEST_F(AdmissionTest, PlacesThatAreGivenBackAreFree) {
-  admission_.MarkTrusted(7);
+  admission_.MarkTrusted({.node = 7, .identity = ""});
   for (int round = 0; round < 3; ++round) {
     EXPECT_EQ(Fill(7, "10.0.0.1"), 32u);
     EXPECT_EQ(Fill(0, "10.0.0.1"), 256u);
     // Also when the node has been forgotten since then.
-    admission_.MarkUntrusted(7);
+    admission_.MarkUntrusted({.node = 7, .identity = ""});
     for (const Admission::Place& place : places_) admission_.Leave(place);
     places_.clear();
-    admission_.MarkTrusted(7);
+    admission_.MarkTrusted({.node = 7, .identity = ""});
   }
 }
 

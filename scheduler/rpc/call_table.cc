@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/security/identity.h"
 
 namespace covey::scheduler {
 namespace {
@@ -23,8 +24,11 @@ bool IsUrgent(const proto::Envelope& envelope) {
 
 absl::Status CallTable::Begin(std::shared_ptr<Call> call, const std::string& peer,
                               Message request) {
-  Entry entry{.call = std::move(call), .place = {}, .node = request.envelope.header().node()};
-  if (absl::Status status = admission_.Enter(entry.node, peer, entry.place); !status.ok()) {
+  Entry entry{.call = std::move(call),
+              .place = {},
+              .caller = {.node = request.envelope.header().node(),
+                         .identity = request.caller == nullptr ? "" : UriOf(*request.caller)}};
+  if (absl::Status status = admission_.Enter(entry.caller, peer, entry.place); !status.ok()) {
     return status;
   }
   const Admission::Place place = entry.place;
@@ -92,11 +96,11 @@ void CallTable::Deliver(absl::Time now, const Call& call, Message request, Outbo
 void CallTable::SendReply(const Message& reply) {
   const auto at = calls_.find(reply.connection);
   if (at == calls_.end()) return;
-  const uint64_t node = at->second.node;
-  if (node != 0 && leads()) {
+  const Admission::Caller& caller = at->second.caller;
+  if (caller.node != 0 && leads()) {
     const absl::StatusCode code = StatusOf(reply).code();
-    if (code == absl::StatusCode::kOk) admission_.MarkTrusted(node);
-    if (code == absl::StatusCode::kAborted) admission_.MarkUntrusted(node);
+    if (code == absl::StatusCode::kOk) admission_.MarkTrusted(caller);
+    if (code == absl::StatusCode::kAborted) admission_.MarkUntrusted(caller);
   }
   if (at->second.call->SendReply(reply)) End(at);
 }

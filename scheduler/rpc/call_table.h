@@ -68,7 +68,7 @@ class CallTable {
   struct Entry {
     std::shared_ptr<Call> call;
     Admission::Place place;
-    uint64_t node = 0;  // the node that the caller claims to be
+    Admission::Caller caller;
   };
   struct Waiting {
     uint64_t number = 0;

@@ -38,22 +38,33 @@ absl::StatusOr<Callers::Entry> Callers::Read(const grpc::AuthContext& context,
                .not_after = certificates->front().NotAfter()};
 }
 
-void Callers::LookForRevoked(absl::Time now) {
-  if (now < next_look_) return;
-  next_look_ = now + kLookEvery;
-  if (!HasFile(folder_, kRevokedFile)) return revoked_.clear();
-  const std::string path = PathIn(folder_, kRevokedFile);
-  const absl::StatusOr<Secret> text = ReadCredential(path, Readers::kAll);
-  // Gone since: the folder was replaced.
-  if (absl::IsNotFound(text.status())) return;
-  const absl::StatusOr<IssuedRecord> record =
-      text.ok() ? IssuedRecord::Parse(text->view()) : text.status();
+absl::StatusOr<Callers::Serials> Callers::ReadRevoked(const std::string& folder) {
+  if (!HasFile(folder, kRevokedFile)) return Serials();
+  const std::string path = PathIn(folder, kRevokedFile);
+  COVEY_ASSIGN_OR_RETURN(const Secret text, ReadCredential(path, Readers::kAll));
+  const absl::StatusOr<IssuedRecord> record = IssuedRecord::Parse(text.view());
   if (!record.ok()) {
-    LogError("revoked_unreadable", {{"file", path}, {"reason", record.status().message()}});
-    return;
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": ", record.status().message(), "; bring the folder here once more"));
   }
-  revoked_.clear();
-  for (const IssuedRecord::Entry& entry : record->entries()) revoked_.insert(entry.serial);
+  Serials serials;
+  for (const IssuedRecord::Entry& entry : record->entries()) serials.insert(entry.serial);
+  return serials;
+}
+
+void Callers::LookForRevoked(absl::Time now) {
+  // The wall clock may have been set back.
+  if (now < next_look_ && next_look_ - now <= kLookEvery) return;
+  next_look_ = now + kLookEvery;
+  absl::StatusOr<Serials> serials = ReadRevoked(folder_);
+  if (serials.ok() && (!serials->empty() || HasFile(folder_, kRevokedFile))) {
+    revoked_ = *std::move(serials);
+  } else if (!revoked_.empty() || !serials.ok()) {
+    LogError("revoked_unreadable",
+             {{"folder", folder_},
+              {"reason", serials.ok() ? "the file is gone" : serials.status().message()},
+              {"text", "the certificates that it named before are still refused"}});
+  }
 }
 
 absl::StatusOr<std::shared_ptr<const Identity>> Callers::Find(const grpc::AuthContext& context,

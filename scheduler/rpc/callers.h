@@ -29,8 +29,14 @@ class Callers {
   // How often it looks whether certificates were revoked.
   static constexpr absl::Duration kLookEvery = absl::Seconds(1);
 
-  // `folder`: of this scheduler's credentials; its file `revoked`, if there is one, names the
-  // certificates that are refused (IssuedRecord). A damaged file changes nothing, and is logged.
+  using Serials = absl::flat_hash_set<std::string>;
+  // The certificates that are refused: those that the file `revoked` in the folder of a
+  // scheduler's credentials names (IssuedRecord); none where there is no such file.
+  // FAILED_PRECONDITION: it is damaged.
+  static absl::StatusOr<Serials> ReadRevoked(const std::string& folder);
+
+  // `folder`: of this scheduler's credentials. When its list is damaged or gone later, the one
+  // before stays in force, and that is logged.
   explicit Callers(std::string folder) : folder_(std::move(folder)) {}
 
   // The identity of the caller behind `context`, which does not change while its certificate is
@@ -58,7 +64,7 @@ class Callers {
   Mutex mutex_;
   absl::Time next_log_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Time next_look_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  absl::flat_hash_set<std::string> revoked_ ABSL_GUARDED_BY(mutex_);  // by serial
+  Serials revoked_ ABSL_GUARDED_BY(mutex_);  // by serial
   // By the text of the certificate.
   absl::flat_hash_map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);
 };

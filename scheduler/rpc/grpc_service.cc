@@ -68,8 +68,14 @@ class CallerCheck {
   // Puts the caller into `request`. UNAUTHENTICATED: as Callers::Find.
   absl::Status Fill(const grpc::ServerContextBase& context, Message& request) {
     if (!callers_.has_value()) return absl::OkStatus();
-    COVEY_ASSIGN_OR_RETURN(request.caller, callers_->Find(*context.auth_context(), WallClockNow()));
+    COVEY_ASSIGN_OR_RETURN(request.caller, Find(context));
     return absl::OkStatus();
+  }
+  // Precondition: callers show certificates.
+  absl::StatusOr<std::shared_ptr<const Identity>> Find(const grpc::ServerContextBase& context) {
+    const auto shown = context.auth_context();
+    if (shown == nullptr) return absl::UnauthenticatedError("the connection has no certificate");
+    return callers_->Find(*shown, WallClockNow());
   }
 
  private:
@@ -206,9 +212,9 @@ Message ToMessage(const Request& request, Request* (proto::Envelope::*body)()) {
 class CallWatcher : public grpc::experimental::Interceptor {
  public:
   // `scheduler`: its identity; null = callers have none. `method`: "/service/method".
-  CallWatcher(CallTable& calls, grpc::ServerContextBase& context, const Identity* scheduler,
-              absl::string_view method)
-      : calls_(calls), context_(context), scheduler_(scheduler), method_(method) {}
+  CallWatcher(CallTable& calls, CallerCheck& check, grpc::ServerContextBase& context,
+              const Identity* scheduler, absl::string_view method)
+      : calls_(calls), check_(check), context_(context), scheduler_(scheduler), method_(method) {}
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     using grpc::experimental::InterceptionHookPoints;
@@ -230,17 +236,16 @@ class CallWatcher : public grpc::experimental::Interceptor {
     const std::vector<absl::string_view> name = absl::StrSplit(method_, '/');
     if (name.size() != 3) return true;
     if (name[1] == proto::Scheduler::service_full_name()) return false;
-    const auto context = context_.auth_context();
-    if (context == nullptr) return true;
-    const absl::StatusOr<Identity> caller = CallerOf(*context);
-    return !caller.ok() || !CheckRight(*caller, {.service = name[1],
-                                                 .method = name[2],
-                                                 .trust_domain = scheduler_->trust_domain,
-                                                 .job = scheduler_->job.value_or("")})
+    const auto caller = check_.Find(context_);
+    return !caller.ok() || !CheckRight(**caller, {.service = name[1],
+                                                  .method = name[2],
+                                                  .trust_domain = scheduler_->trust_domain,
+                                                  .job = scheduler_->job.value_or("")})
                                 .ok();
   }
 
   CallTable& calls_;
+  CallerCheck& check_;
   grpc::ServerContextBase& context_;
   const Identity* const scheduler_;
   const std::string method_;
@@ -249,12 +254,13 @@ class CallWatcher : public grpc::experimental::Interceptor {
 class CallWatcherFactory : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
   // `tls`: of this scheduler; null = none.
-  CallWatcherFactory(CallTable& calls, const TlsCredentials* tls) : calls_(calls) {
+  CallWatcherFactory(CallTable& calls, CallerCheck& check, const TlsCredentials* tls)
+      : calls_(calls), check_(check) {
     if (tls != nullptr) scheduler_ = tls->identity();
   }
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* call) override {
-    return std::make_unique<CallWatcher>(calls_, *call->server_context(),
+    return std::make_unique<CallWatcher>(calls_, check_, *call->server_context(),
                                          scheduler_.has_value() ? &*scheduler_ : nullptr,
                                          call->method())
         .release();  // gRPC owns it
@@ -262,6 +268,7 @@ class CallWatcherFactory : public grpc::experimental::ServerInterceptorFactoryIn
 
  private:
   CallTable& calls_;
+  CallerCheck& check_;
   std::optional<Identity> scheduler_;
 };
 
@@ -274,6 +281,9 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
   ~Service() override { Shutdown(); }
 
   absl::Status Listen(const Options& options) {
+    if (options.tls != nullptr) {
+      COVEY_RETURN_IF_ERROR(Callers::ReadRevoked(options.tls->folder()).status());
+    }
     gpr_set_log_function(LogForGrpc);
     grpc::EnableDefaultHealthCheckService(true);
     if (options.has_reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -297,7 +307,7 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
     builder.RegisterService(this);
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
         interceptors;
-    interceptors.push_back(std::make_unique<CallWatcherFactory>(calls_, options.tls.get()));
+    interceptors.push_back(std::make_unique<CallWatcherFactory>(calls_, check_, options.tls.get()));
     builder.experimental().SetInterceptorCreators(std::move(interceptors));
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || chosen == 0) {

@@ -58,7 +58,7 @@ class GrpcService : public MessagePort {
   };
 
   // Listens and begins to accept calls. UNAVAILABLE: the port is in use, or the host is not an
-  // address of this machine.
+  // address of this machine. FAILED_PRECONDITION: the list of revoked certificates is damaged.
   static absl::StatusOr<std::unique_ptr<GrpcService>> Start(const Options& options, Actor& actor,
                                                             EventLoop& loop);
 

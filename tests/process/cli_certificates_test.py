@@ -114,14 +114,22 @@ class CliCertificatesTest(cluster.ProcessTest):
         self.assertEqual([], open(self.path("scheduler/revoked"), encoding="ascii").readlines())
         again = self.covey(0, "revoke", self.ca, worker["serial"])
         self.assertIn("revoked already", str(again))
-        # The other one, by its identity; the scheduler's folder hears of both.
+        # One that was renewed since is still valid.
+        first = self.issue("client", "client")
+        self.issue("client", "client")
+        self.assertEqual(["client"], [entry["identity"]["role"] for entry in
+                                      self.json("show", self.ca)["issued"]
+                                      if entry["identity"]["role"] == "client"])
+        [taken] = self.json("revoke", self.ca, first["serial"])
+        self.assertEqual(first["serial"], taken["serial"])
+        # The other one, by its identity; the scheduler's folder hears of all.
         [taken] = self.json("revoke", self.ca, other["identity"]["uri"], self.path("scheduler"))
         self.assertEqual(other["serial"], taken["serial"])
         with open(self.path("scheduler/revoked"), encoding="ascii") as file:
-            self.assertEqual([worker["serial"], other["serial"]],
+            self.assertEqual([worker["serial"], first["serial"], other["serial"]],
                              [line.split()[0] for line in file])
         self.assertFalse(os.path.exists(self.path("worker/revoked")))
-        self.refused(1, "no certificate in use has the serial or the URI 'x'", "revoke", self.ca, "x")
+        self.refused(1, "no valid certificate has the serial or the URI 'x'", "revoke", self.ca, "x")
         self.refused(2, "which certificate?", "revoke", self.ca)
 
     def test_shows_what_is_wrong(self):

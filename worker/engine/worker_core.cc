@@ -10,6 +10,7 @@
 #include "common/base/random.h"
 #include "common/base/set_once.h"
 #include "common/base/status_macros.h"
+#include "common/runtime/exposure.h"
 
 namespace covey::worker {
 namespace {
@@ -31,6 +32,10 @@ std::string ListenAddress(const WorkerConfig& config) {
 }  // namespace
 
 absl::Status WorkerCore::Open() {
+  if (config_.insecure && config_.transport != "ipc" && !IsLoopback(config_.data_host)) {
+    LogWarning("insecure", {{"address", config_.data_host},
+                            {"text", "everybody who reaches this address takes part in the job"}});
+  }
   client::Connection::Options options;
   options.role = proto::WORKER;
   options.listen = ListenAddress(config_);

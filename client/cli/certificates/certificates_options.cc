@@ -109,7 +109,7 @@ void CertificatesOptions::AddTo(ConfigFile& options) {
       "rotate: add (a new root that all are to trust), use (it signs), remove (the old root)");
   options.Add("force", &force,
               "rotate --step remove: even while certificates of the old root are in use, which are "
-              "worthless from then on");
+              "refused from then on, over open connections after ten minutes at most");
   AddOutput(options, &json);
   options.TakeRest(
       &words_,

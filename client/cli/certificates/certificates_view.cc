@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/certificates/certificates_view.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -94,6 +95,14 @@ std::string RevokedText(const std::string& folder, const std::string& what,
     absl::StrAppend(&text, "revoked serial ", entry.serial, ": ", Describe(entry.identity), "\n");
   }
   if (revoked.empty()) text = "revoked already\n";
+  if (std::any_of(revoked.begin(), revoked.end(), [](const IssuedRecord::Entry& entry) {
+        return entry.identity.role == IdentityRole::kScheduler;
+      })) {
+    absl::StrAppend(&text,
+                    "but nodes and commands do not know of it: against a scheduler's key in other "
+                    "hands, replace the root: covey certificates rotate ",
+                    folder, " --step add\n");
+  }
   if (is_unknown) {
     absl::StrAppend(&text, "next, so that schedulers know of it: covey certificates revoke ",
                     folder, " ", what, " SCHEDULER-DIR..., with the folders of all schedulers\n");
@@ -152,7 +161,7 @@ std::string AuthorityText(const std::string& folder, const CertificateAuthority&
   }
   absl::StrAppend(&text, roots.Render(), "\n");
   TextTable issued({"CERTIFICATE OF", "UNTIL", "LEFT", "SERIAL", "ROOT"});
-  for (const IssuedRecord::Entry& entry : authority.issued().entries()) {
+  for (const IssuedRecord::Entry& entry : authority.issued().InUse()) {
     issued.Add({Describe(entry.identity), FormatUtc(entry.until), ShowLeft(entry.until - now),
                 entry.serial, entry.root.substr(0, 8)});
   }
@@ -166,7 +175,7 @@ std::string AuthorityText(const std::string& folder, const CertificateAuthority&
 std::string AuthorityJson(const std::string& folder, const CertificateAuthority& authority,
                           absl::Time now) {
   Json issued = Json::array();
-  for (const IssuedRecord::Entry& entry : authority.issued().entries()) {
+  for (const IssuedRecord::Entry& entry : authority.issued().InUse()) {
     issued.push_back({{"identity", IdentityJson(entry.identity)},
                       {"serial", entry.serial},
                       {"root", entry.root},

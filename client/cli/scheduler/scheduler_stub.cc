@@ -71,7 +71,7 @@ struct Schedulers {
   explicit Schedulers(const SchedulerTarget& target)
       : addresses(target.addresses), tls(FindCredentials(target.tls)) {
     const std::shared_ptr<grpc::ChannelCredentials> credentials =
-        tls.ok() && *tls != nullptr ? (*tls)->ForSchedulersOf(std::nullopt)
+        tls.ok() && *tls != nullptr ? (*tls)->ForSchedulersOf((*tls)->identity().job)
                                     : grpc::InsecureChannelCredentials();
     for (const std::string& address : SplitSchedulers(addresses)) {
       all.push_back({.address = address, .stub = MakeStub(address, credentials)});

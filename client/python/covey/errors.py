@@ -105,7 +105,7 @@ class PermissionDenied(CoveyError, PermissionError):
 
 
 class Unauthenticated(CoveyError):
-    """The scheduler wants a certificate, and this process has shown none that is valid."""
+    """The certificate of this process has expired since it connected, or was revoked."""
 
     code = "UNAUTHENTICATED"
 

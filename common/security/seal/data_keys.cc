@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 
 namespace covey {
@@ -23,9 +24,10 @@ std::optional<NodeKey::Public> KeyOf(const proto::Node& node) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<DataKeys>> DataKeys::Make(uint64_t job) {
+absl::StatusOr<std::shared_ptr<DataKeys>> DataKeys::Make(uint64_t job,
+                                                         absl::Duration heard_after_leaving) {
   COVEY_ASSIGN_OR_RETURN(NodeKey own, NodeKey::Make());
-  return std::shared_ptr<DataKeys>(new DataKeys(job, std::move(own)));
+  return std::shared_ptr<DataKeys>(new DataKeys(job, heard_after_leaving, std::move(own)));
 }
 
 std::string DataKeys::public_key() const {
@@ -35,18 +37,22 @@ std::string DataKeys::public_key() const {
 void DataKeys::Follow(NodeId self, const ClusterView& view) {
   MutexLock lock(mutex_);
   const bool is_new = std::exchange(self_, self) != self;
-  if (Adopt(view) || is_new) changes_.fetch_add(1, std::memory_order_release);
+  const bool is_newer = Adopt(view);
+  DropSilenced(MonotonicNow());
+  if (is_newer || is_new) changes_.fetch_add(1, std::memory_order_release);
 }
 
 bool DataKeys::Adopt(const ClusterView& view) {
   if (view.epoch() <= epoch_) return false;
   epoch_ = view.epoch();
   absl::btree_map<NodeId, Entry> nodes;
-  refused_.clear();
+  const absl::btree_set<NodeId> refused_before = std::exchange(refused_, {});
+  drops_later_.store(false, std::memory_order_relaxed);
   for (const proto::Node& node : view.proto().nodes()) {
     const NodeId id(node.id());
     const std::optional<NodeKey::Public> key = KeyOf(node);
-    if (!key) {
+    const bool has_left = node.state() == proto::Node::LEFT;
+    if (!key || (has_left && refused_before.contains(id))) {
       refused_.insert(id);
       continue;
     }
@@ -54,10 +60,40 @@ bool DataKeys::Adopt(const ClusterView& view) {
     const auto before = nodes_.find(id);
     const bool is_same = before != nodes_.end() && before->second.key == *key &&
                          before->second.incarnation == incarnation;
-    nodes[id] = is_same ? before->second : Entry{.incarnation = incarnation, .key = *key};
+    Entry& entry = nodes[id];
+    entry = is_same ? before->second : Entry{.incarnation = incarnation, .key = *key};
+    if (!has_left) continue;
+    drops_later_.store(true, std::memory_order_relaxed);
+    if (entry.heard_until == absl::InfiniteFuture()) {
+      entry.heard_until = MonotonicNow() + heard_after_leaving_;
+    }
   }
   nodes_ = std::move(nodes);
   return true;
+}
+
+uint64_t DataKeys::changes() {
+  if (drops_later_.load(std::memory_order_relaxed)) {
+    MutexLock lock(mutex_);
+    const size_t known = nodes_.size();
+    DropSilenced(MonotonicNow());
+    if (nodes_.size() != known) changes_.fetch_add(1, std::memory_order_release);
+  }
+  return changes_.load(std::memory_order_acquire);
+}
+
+void DataKeys::DropSilenced(absl::Time now) {
+  bool drops_later = false;
+  for (auto node = nodes_.begin(); node != nodes_.end();) {
+    if (node->second.heard_until <= now) {
+      refused_.insert(node->first);
+      node = nodes_.erase(node);
+      continue;
+    }
+    drops_later = drops_later || node->second.heard_until != absl::InfiniteFuture();
+    ++node;
+  }
+  drops_later_.store(drops_later, std::memory_order_relaxed);
 }
 
 NodeId DataKeys::self() const {
@@ -71,7 +107,7 @@ absl::StatusOr<std::shared_ptr<const DataKeys::Peer>> DataKeys::Find(NodeId node
   if (found == nodes_.end()) {
     if (refused_.contains(node)) {
       return absl::FailedPreconditionError(
-          absl::StrCat("node ", node.value(), " is dead or has registered no key"));
+          absl::StrCat("node ", node.value(), " is dead, has left, or has registered no key"));
     }
     return absl::NotFoundError(absl::StrCat("node ", node.value(), " is not in the view"));
   }

@@ -10,6 +10,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
@@ -28,7 +29,10 @@ namespace covey {
 // that the process adopts, and read by the transports of all its loops. Thread-safe.
 class DataKeys {
  public:
-  // Another node of the view that is not DEAD. Immutable.
+  // How long a node that has left is still heard: its last messages may be under way.
+  static constexpr absl::Duration kHeardAfterLeaving = absl::Seconds(5);
+
+  // Another node of the view, which is ALIVE or has just left. Immutable.
   struct Peer {
     NodeId node;
     Incarnation incarnation;
@@ -36,8 +40,9 @@ class DataKeys {
     Secret pair;  // PairSecret
   };
 
-  // `job` is the job's fingerprint. INTERNAL: OpenSSL fails.
-  static absl::StatusOr<std::shared_ptr<DataKeys>> Make(uint64_t job);
+  // `job` is the job's fingerprint; `heard_after_leaving` is for tests. INTERNAL: OpenSSL fails.
+  static absl::StatusOr<std::shared_ptr<DataKeys>> Make(
+      uint64_t job, absl::Duration heard_after_leaving = kHeardAfterLeaving);
 
   // RegisterRequest.data_key.
   std::string public_key() const;
@@ -46,13 +51,13 @@ class DataKeys {
   // place of those of the one before. A view that is not newer has no effect.
   void Follow(NodeId self, const ClusterView& view);
 
-  // Grows when Follow has changed something.
-  uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
+  // Grows when Follow has changed something, or a node that has left is not heard any more.
+  uint64_t changes();
   // 0 = not admitted yet.
   NodeId self() const;
 
   // The node's keys. They are computed at the first call, in about 50 us. NOT_FOUND: it is not in
-  // the view, and may be in a newer one. FAILED_PRECONDITION: it is DEAD or has registered no key.
+  // the view, and may be in a newer one. FAILED_PRECONDITION: it is DEAD, has left, or has registered no key.
   absl::StatusOr<std::shared_ptr<const Peer>> Find(NodeId node);
   // Whether Find would still return this one.
   bool Knows(const Peer& peer) const;
@@ -69,22 +74,30 @@ class DataKeys {
   struct Entry {
     Incarnation incarnation;
     NodeKey::Public key;
+    // Of a node that has left; infinite = it is ALIVE.
+    absl::Time heard_until = absl::InfiniteFuture();
     std::shared_ptr<const Peer> peer;  // null = not computed yet
   };
 
-  DataKeys(uint64_t job, NodeKey own) : job_(job), own_(std::move(own)) {}
+  DataKeys(uint64_t job, absl::Duration heard_after_leaving, NodeKey own)
+      : job_(job), heard_after_leaving_(heard_after_leaving), own_(std::move(own)) {}
   // Whether the view is newer.
   bool Adopt(const ClusterView& view) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The nodes that have left, and were heard until now.
+  void DropSilenced(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint64_t job_;
+  const absl::Duration heard_after_leaving_;
   const NodeKey own_;
   std::atomic<uint64_t> changes_ = 0;
+  // Whether DropSilenced may have something to do later.
+  std::atomic<bool> drops_later_ = false;
 
   mutable Mutex mutex_;
   NodeId self_ ABSL_GUARDED_BY(mutex_);
   Epoch epoch_ ABSL_GUARDED_BY(mutex_);
   absl::btree_map<NodeId, Entry> nodes_ ABSL_GUARDED_BY(mutex_);
-  absl::btree_set<NodeId> refused_ ABSL_GUARDED_BY(mutex_);  // in the view, without a key
+  absl::btree_set<NodeId> refused_ ABSL_GUARDED_BY(mutex_);  // in the view, and not heard
   absl::btree_set<uint32_t> claimed_ ABSL_GUARDED_BY(mutex_);
 };
 

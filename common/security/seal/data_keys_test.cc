@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "common/base/clock.h"
+
 namespace covey {
 namespace {
 
@@ -76,6 +78,30 @@ TEST(DataKeysTest, KnowsTheNodesOfTheNewestView) {
   Views(4).Add(5, key, proto::Node::DEAD).FollowedBy(*keys);
   EXPECT_EQ(keys->Find(NodeId(5)).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_FALSE(keys->Knows(**five));
+}
+
+TEST(DataKeysTest, ANodeThatHasLeftIsHeardForAMoment) {
+  const auto keys = *DataKeys::Make(kJob, absl::ZeroDuration());
+  const std::string key = MustMake()->public_key();
+  Views(1).Add(5, key).Add(6, key).FollowedBy(*keys);
+  const auto five = *keys->Find(NodeId(5));
+  Views(2).Add(5, key, proto::Node::LEFT).Add(6, key).FollowedBy(*keys);
+  keys->changes();
+  EXPECT_FALSE(keys->Knows(*five));
+  EXPECT_EQ(keys->Find(NodeId(5)).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(keys->Find(NodeId(6)).ok());
+  // Nor does a later view bring it back.
+  Views(3).Add(5, key, proto::Node::LEFT).Add(6, key).FollowedBy(*keys);
+  EXPECT_FALSE(keys->Find(NodeId(5)).ok());
+  // By default its last messages are heard, for five seconds.
+  const auto patient = MustMake();
+  Views(1).Add(5, key, proto::Node::LEFT).FollowedBy(*patient);
+  const uint64_t changes = patient->changes();
+  EXPECT_TRUE(patient->Find(NodeId(5)).ok());
+  const absl::Time until = MonotonicNow() + 2 * DataKeys::kHeardAfterLeaving;
+  while (patient->changes() == changes && MonotonicNow() < until) {
+  }
+  EXPECT_FALSE(patient->Find(NodeId(5)).ok());
 }
 
 TEST(DataKeysTest, AKeyStaysFromViewToView) {
