@@ -57,7 +57,8 @@ class DataKeys {
   NodeId self() const;
 
   // The node's keys. They are computed at the first call, in about 50 us. NOT_FOUND: it is not in
-  // the view, and may be in a newer one. FAILED_PRECONDITION: it is DEAD, has left, or has registered no key.
+  // the view, and may be in a newer one. FAILED_PRECONDITION: it is DEAD, has left, or has
+  // registered no key.
   absl::StatusOr<std::shared_ptr<const Peer>> Find(NodeId node);
   // Whether Find would still return this one.
   bool Knows(const Peer& peer) const;
