@@ -98,6 +98,25 @@ TEST_F(RequestEngineTest, TellsWhenAPushWasTooStale) {
   EXPECT_TRUE(results_[0].discarded);
 }
 
+TEST_F(RequestEngineTest, AWorkerDoesNotAnswerForAServer) {
+  engine_.SetView(kStart, NodeId(5), View(2, kServerA, kServerB, {.group_generation = 1}), outbox_);
+  Start(PushAll());
+  std::vector<Message> sent = outbox_.TakeMessages();
+  ASSERT_EQ(sent.size(), 2u);
+  for (const Message& message : sent) {
+    Message forged = MakeReply(message);
+    forged.envelope.mutable_header()->set_node(kServerB + 1);
+    forged.envelope.mutable_push_reply()->set_durable(true);
+    engine_.Receive(kStart, forged, outbox_);
+  }
+  for (Message& message : sent) message.frames.clear();
+  engine_.Wake(kStart, outbox_);
+  EXPECT_TRUE(results_.empty());
+  for (const Message& message : sent) Answer(message, 4);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_TRUE(results_[0].status.ok());
+}
+
 TEST_F(RequestEngineTest, CutsAPushByShardsAndSendsTheCallersOwnMemory) {
   Start(PushAll());
   std::vector<Message> sent = outbox_.TakeMessages();

@@ -46,6 +46,7 @@ inline std::shared_ptr<const ClusterView> View(uint64_t epoch, uint64_t first, u
     proto::Node& worker = *view.add_nodes();
     worker.set_id(kServerB + 1);
     worker.set_name("worker-0");
+    worker.set_role(proto::WORKER);
     worker.set_state(proto::Node::ALIVE);
     proto::Group& group = *view.add_groups();
     group.set_id(9);
