@@ -211,7 +211,8 @@ Message ToMessage(const Request& request, Request* (proto::Envelope::*body)()) {
 // caller: those without a right to them are cut off.
 class CallWatcher : public grpc::experimental::Interceptor {
  public:
-  // `scheduler`: its identity; null = callers have none. `method`: "/service/method".
+  // `scheduler`: its identity; null = callers have none. `method`: the service and the method,
+  // each after a slash.
   CallWatcher(CallTable& calls, CallerCheck& check, grpc::ServerContextBase& context,
               const Identity* scheduler, absl::string_view method)
       : calls_(calls), check_(check), context_(context), scheduler_(scheduler), method_(method) {}

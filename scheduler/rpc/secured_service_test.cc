@@ -263,7 +263,8 @@ TEST_F(SecuredServiceTest, EveryIdentityMayDoWhatTheTableSaysAndNothingElse) {
 }
 
 TEST_F(SecuredServiceTest, ShowsItsDefinitionToAdminsOnly) {
-  const std::string method = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+  const std::string method =
+      absl::StrCat("/", "grpc.reflection.v1alpha.ServerReflection", "/", "ServerReflectionInfo");
   // A request without a question, to which the service replies.
   EXPECT_TRUE(Call(ChannelOf(IdentityRole::kAdmin), method, "").ok());
   EXPECT_EQ(Call(ChannelOf(IdentityRole::kWorker), method, "").error_code(),

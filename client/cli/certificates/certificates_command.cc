@@ -69,13 +69,13 @@ absl::Status Advance(const CertificatesOptions& asked, absl::Time now) {
   return absl::OkStatus();
 }
 
-// After the first half of a command is done.
-absl::Status RenewAll(const std::vector<std::string>& node_folders, absl::Time now,
-                      CertificateAuthority& authority) {
+// `done`: what the command has done before, for an error.
+absl::Status RenewAll(const std::vector<std::string>& node_folders, absl::string_view done,
+                      absl::Time now, CertificateAuthority& authority) {
   for (const std::string& node_folder : node_folders) {
     if (const auto renewed = authority.Renew(node_folder, now); !renewed.ok()) {
       return absl::Status(renewed.status().code(),
-                          absl::StrCat("the first half is done, but ", renewed.status().message(),
+                          absl::StrCat(done, ", but ", renewed.status().message(),
                                        "; then run the same command again"));
     }
   }
@@ -85,7 +85,8 @@ absl::Status RenewAll(const std::vector<std::string>& node_folders, absl::Time n
 absl::StatusOr<Shown> Revoke(const CertificatesOptions& asked, absl::Time now) {
   COVEY_ASSIGN_OR_RETURN(const auto authority, CertificateAuthority::Open(asked.folder));
   COVEY_ASSIGN_OR_RETURN(const auto revoked, authority->Revoke(asked.revoked, now));
-  COVEY_RETURN_IF_ERROR(RenewAll(asked.node_folders, now, *authority));
+  COVEY_RETURN_IF_ERROR(
+      RenewAll(asked.node_folders, "the certificate is revoked", now, *authority));
   return Shown{asked.json
                    ? RevokedJson(revoked)
                    : RevokedText(asked.folder, asked.revoked, revoked, asked.node_folders.empty())};
@@ -94,7 +95,7 @@ absl::StatusOr<Shown> Revoke(const CertificatesOptions& asked, absl::Time now) {
 absl::StatusOr<Shown> Rotate(const CertificatesOptions& asked, absl::Time now) {
   COVEY_RETURN_IF_ERROR(Advance(asked, now));
   COVEY_ASSIGN_OR_RETURN(const auto authority, CertificateAuthority::Open(asked.folder));
-  COVEY_RETURN_IF_ERROR(RenewAll(asked.node_folders, now, *authority));
+  COVEY_RETURN_IF_ERROR(RenewAll(asked.node_folders, "the step is done", now, *authority));
   return Shown{asked.json ? AuthorityJson(asked.folder, *authority, now)
                           : AuthorityText(asked.folder, *authority, now)};
 }
