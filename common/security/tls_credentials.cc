@@ -132,8 +132,9 @@ absl::Status WithReason(const absl::Status& status, const TlsCredentials* creden
 std::string TlsCredentials::WhyRefused(absl::Time now) const {
   const NodeFolderReport report = InspectNodeFolder(folder_, now);
   if (!report.problems.empty()) return report.problems.front();
-  return absl::StrCat("or it refuses the certificate in ", folder_, ", which is that of ",
-                      Describe(identity_), ": it must trust the same roots, and have --tls, too");
+  return absl::StrCat("or one of the two refuses the other's certificate: that in ", folder_,
+                      " is of ", Describe(identity_),
+                      "; both must be of one job and trust the same roots, and both need --tls");
 }
 
 absl::StatusOr<std::shared_ptr<const TlsCredentials>> LoadTlsCredentials(const std::string& folder,

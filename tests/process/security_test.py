@@ -60,11 +60,11 @@ class SecurityTest(cluster.ProcessTest):
                           "--out", self.path("stranger"))
         stranger = self.command(running, "status", tls=self.path("stranger"))
         self.assertEqual(3, stranger.code)
-        self.assertIn("it must trust the same roots", stranger.lines()[-1])
+        self.assertIn("both must be of one job and trust the same roots", stranger.lines()[-1])
         other_job = self.command(running, "status", tls=self.issue("other", "--role", "viewer",
                                                                    job="other"))
-        self.assertEqual(1, other_job.code)
-        self.assertIn("this is job process-test", other_job.lines()[-1])
+        self.assertEqual(3, other_job.code)
+        self.assertIn("viewer of job other; both must be of one job", other_job.lines()[-1])
         wrong_role = self.run_to_end("server", [
             cluster.SERVER, "--scheduler", running.address, "--job", cluster.JOB,
             "--tls", f"{tls}/worker"])
