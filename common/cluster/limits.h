@@ -96,6 +96,15 @@ inline constexpr uint64_t kPushSequenceMax = uint64_t{1} << 63;
 // Producers remembered per shard. Beyond it, the shard forgets the producer that has been silent
 // the longest, provided that it is dead.
 inline constexpr size_t kProducersPerShardMax = 4096;
+// NormGate: how far from the usual norm its bound may be, and after how many pushes in a row a
+// producer may be quarantined at the latest.
+inline constexpr double kNormGateFactorMin = 2;
+inline constexpr double kNormGateFactorMax = 1e9;
+inline constexpr uint32_t kQuarantineAfterMax = 1'000'000;
+// Producers that a server tells the scheduler of, because of pushes beyond gates.
+inline constexpr size_t kGatedProducersToldMax = 32;
+// Producers of a job that are quarantined at a time.
+inline constexpr size_t kQuarantinedMax = 1024;
 // Servers that hold one shard.
 inline constexpr size_t kReplicasMax = 5;
 // Records of one shard that its successor has been sent and has not acknowledged. Bounds what a

@@ -104,6 +104,10 @@ absl::StatusOr<TableDefinition> Convert(const proto::TableSpec& spec,
                      definition.inner ? "with" : "without", " inner steps"));
   }
   definition.refuses_non_finite = spec.non_finite() == proto::REJECT;
+  if (spec.has_norm_gate()) {
+    definition.norm_gate = {.factor = spec.norm_gate().factor(),
+                            .quarantine_after = spec.norm_gate().quarantine_after()};
+  }
   definition.asynchrony = AsynchronyOf(spec);
   definition.gradient_format = *WireFormatFromProto(spec.gradient_format());
   return definition;

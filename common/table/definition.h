@@ -11,6 +11,7 @@
 #include "common/optimizer/optimizer.h"
 #include "common/table/asynchrony_rules.h"
 #include "common/table/initializer_config.h"
+#include "common/table/norm_gate.h"
 #include "common/table/round_mean.h"
 #include "common/table/row_life_cycle.h"
 #include "common/tensor/wire_format.h"
@@ -51,6 +52,8 @@ struct TableDefinition {
   Contract contract;
   // Whether a push that holds NaN or infinity is refused.
   bool refuses_non_finite = true;
+  // Nothing = pushes of any size are applied.
+  std::optional<NormGateRules> norm_gate;
   AsynchronyRules asynchrony;
   // The format in which gradients travel. A server accepts every format, regardless of this.
   WireFormat gradient_format = WireFormat::kFloat32;

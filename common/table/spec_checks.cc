@@ -353,6 +353,25 @@ absl::Status CheckSparse(const proto::TableSpec& spec) {
   return status.ok() ? status : Annotate(absl::StrCat("table '", spec.name(), "'"), status);
 }
 
+absl::Status CheckNormGate(const proto::TableSpec& spec) {
+  if (!spec.has_norm_gate()) return absl::OkStatus();
+  const proto::NormGate& gate = spec.norm_gate();
+  if (!(gate.factor() >= kNormGateFactorMin && gate.factor() <= kNormGateFactorMax)) {
+    return Bad(spec, "norm_gate.factor", gate.factor(),
+               absl::StrCat(kNormGateFactorMin, " to ", kNormGateFactorMax,
+                            " are allowed: 20 passes what training does by itself"));
+  }
+  if (gate.quarantine_after() > kQuarantineAfterMax) {
+    return Bad(spec, "norm_gate.quarantine_after", gate.quarantine_after(),
+               absl::StrCat("1 to ", kQuarantineAfterMax, ", or 0 for never, are allowed"));
+  }
+  if (spec.optimizer().kind() == proto::Optimizer::VECTORS) {
+    return Bad(spec, "optimizer.kind", "VECTORS",
+               "functions have no norm that a gate could look at: leave norm_gate out");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckPromises(const proto::TableSpec& spec) {
   if (const auto contract = ContractFromProto(spec.contract()); !contract.ok()) {
     return Annotate(absl::StrCat("table '", spec.name(), "'"), contract.status());
@@ -360,6 +379,7 @@ absl::Status CheckPromises(const proto::TableSpec& spec) {
   if (!proto::NonFinitePolicy_IsValid(spec.non_finite())) {
     return Bad(spec, "non_finite", static_cast<int>(spec.non_finite()), kUnknown);
   }
+  COVEY_RETURN_IF_ERROR(CheckNormGate(spec));
   if (!proto::WireFormat_IsValid(spec.gradient_format())) {
     return Bad(spec, "gradient_format", static_cast<int>(spec.gradient_format()), kUnknown);
   }

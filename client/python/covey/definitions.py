@@ -103,6 +103,14 @@ def normal(mean: float, deviation: float, seed: int = 1) -> dict[str, Any]:
     return {"kind": "NORMAL", "a": mean, "b": deviation, "seed": seed}
 
 
+def norm_gate(factor: float, *, quarantine_after: int = 0) -> dict[str, Any]:
+    """A push is received, but not applied, when the norm of its mean gradient on a shard is above
+    `factor` times the usual one, the median over those that push. After `quarantine_after` such
+    pushes in a row nothing of their producer is applied, until "covey quarantine NAME --release";
+    0 = never."""
+    return {"factor": float(factor), "quarantine_after": int(quarantine_after)}
+
+
 def constant() -> dict[str, Any]:
     """Schedule: the same rate always."""
     return {}
@@ -169,6 +177,8 @@ class TableSpec:
             program gives them, with Client.initialize() or as the values of a Step.
         wire: how gradients travel: "float32", "float16", "bfloat16" or "int8".
         replicas: servers that hold each shard; 0 = two where there are two servers.
+        norm_gate: keeps out pushes that are far larger than usual: from norm_gate(). None = none
+            is kept out.
         extra: further fields of TableSpec in proto/table.proto, by their names there.
     """
 
@@ -181,6 +191,7 @@ class TableSpec:
     initializer: Any = "zeros"
     wire: str = "float32"
     replicas: int = 0
+    norm_gate: dict[str, Any] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -228,6 +239,7 @@ class SparseTableSpec:
         round_mean: for "local:H", over which groups the mean of a row's changes is: "all", as in a
             dense table, or "holders", those that have touched the row in the round. The latter is
             for rows that one group trains, as those of its own users: each moves all of its way.
+        norm_gate: as in TableSpec.
         extra: as in TableSpec.
     """
 
@@ -247,6 +259,7 @@ class SparseTableSpec:
     admit_after: int = 1
     admit_probability: float = 1.0
     round_mean: str = "all"
+    norm_gate: dict[str, Any] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -298,6 +311,8 @@ def _common_fields(spec: TableSpec | SparseTableSpec) -> dict[str, Any]:
     if spec.inner_optimizer is not None:
         fields["inner_optimizer"] = spec.inner_optimizer._fields()
         fields["inner_learning_rate"] = {"base": spec.inner_optimizer.learning_rate}
+    if spec.norm_gate is not None:
+        fields["norm_gate"] = spec.norm_gate
     if spec.replicas:
         fields["durability"] = "MEMORY" if spec.replicas == 1 else "REPLICATED"
         fields["replicas"] = spec.replicas
