@@ -34,8 +34,8 @@ except ImportError as error:
 
 from covey.client import Client, TableState, connect
 from covey.definitions import (Optimizer, SparseTableSpec, TableSpec, adagrad, adam, adamw, constant,
-                               cosine, ftrl, lamb, lars, linear, momentum, nesterov, normal,
-                               rowwise_adagrad, sgd, step_decay, uniform, vectors)
+                               cosine, ftrl, lamb, lars, linear, momentum, nesterov, norm_gate,
+                               normal, rowwise_adagrad, sgd, step_decay, uniform, vectors)
 from covey.errors import (Aborted, AlreadyExists, Cancelled, CoveyError, DataLoss, DeadlineExceeded,
                           FailedPrecondition, Internal, InvalidArgument, NotFound, OutOfRange,
                           PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable)
@@ -56,12 +56,12 @@ __all__ = [
     "Aborted", "AlreadyExists", "Answers", "Batch", "CacheCounts", "Cancelled", "Client",
     "CoveyError", "DataLoss", "DataSource", "DeadlineExceeded", "FailedPrecondition",
     "FilterCounts", "Function", "Group", "Handle", "Internal", "InvalidArgument", "LocalRows",
-    "NotFound", "Optimizer", "OutOfRange", "PermissionDenied", "Query", "ResourceExhausted", "Result", "RowCache",
-    "RowFilter", "RowPiece", "RowReader", "SparseTable", "SparseTableSpec", "Step", "Table",
-    "TableSpec", "TableState", "Unauthenticated", "Unavailable", "Vectors", "Worker", "adagrad", "adam", "adamw",
-    "connect", "constant", "cosine", "ftrl", "init", "join", "keep_freed_memory", "lamb", "lars",
-    "linear", "momentum", "nesterov", "normal", "rowwise_adagrad", "sgd", "step_decay", "uniform",
-    "vectors",
+    "NotFound", "Optimizer", "OutOfRange", "PermissionDenied", "Query", "ResourceExhausted",
+    "Result", "RowCache", "RowFilter", "RowPiece", "RowReader", "SparseTable", "SparseTableSpec",
+    "Step", "Table", "TableSpec", "TableState", "Unauthenticated", "Unavailable", "Vectors",
+    "Worker", "adagrad", "adam", "adamw", "connect", "constant", "cosine", "ftrl", "init", "join",
+    "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov", "norm_gate", "normal",
+    "rowwise_adagrad", "sgd", "step_decay", "uniform", "vectors",
 ]
 
 
