@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -187,8 +188,11 @@ void Quarantines::Tick() {
     change.Commit();
   }
   std::erase_if(released_, [this](const auto& each) { return HasEnded(each.first); });
-  std::erase_if(counts_, [this](const auto& each) {
-    return HasEnded(each.first.producer) || FindTable(state_.view(), each.first.table) == nullptr;
+  if (counts_.empty()) return;
+  std::set<uint32_t> tables;
+  for (const proto::Table& table : state_.view().tables()) tables.insert(table.id());
+  std::erase_if(counts_, [&](const auto& each) {
+    return HasEnded(each.first.producer) || tables.count(each.first.table) == 0;
   });
 }
 
