@@ -296,8 +296,8 @@ TEST(ShardGates, BufferedFlushesTheTailWhenGroupsEnd) {
   }
 }
 
-TEST(ShardGatesTest, OnlyMembersPushForTheirGroup) {
-  TestJob job({.kind = Contract::Kind::kAsync}, 2);
+TEST(ShardGates, OnlyMembersPushForTheirGroup) {
+  TestJob job(kAsync, 2);
   ShardDriver driver(job);
   const std::vector<float> before = driver.Values();
   Message forged = driver.GroupPush(1, 1, {1, 1, 1, 1});
@@ -305,7 +305,7 @@ TEST(ShardGatesTest, OnlyMembersPushForTheirGroup) {
     forged.envelope.mutable_header()->set_node(sender);
     const Message reply = driver.Ask(forged);
     EXPECT_EQ(StatusOf(reply).code(), absl::StatusCode::kPermissionDenied);
-    EXPECT_THAT(StatusOf(reply).message(), testing::HasSubstr("is no member of group 1"));
+    EXPECT_THAT(StatusOf(reply).message(), HasSubstr("is no member of group 1"));
   }
   EXPECT_EQ(driver.Values(), before);
   forged.envelope.mutable_header()->set_node(11);
