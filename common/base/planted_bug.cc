@@ -29,6 +29,7 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kEvictionDiffers,       PlantedBug::kAdmissionForgets,
     PlantedBug::kListOfOlderLayout,     PlantedBug::kLoseRowOnMove,
     PlantedBug::kSumDuplicatesTwice,    PlantedBug::kRowMeanOfAll,
+    PlantedBug::kIgnoreNormGate,        PlantedBug::kForgetNormsOnTakeover,
 };
 
 }  // namespace
@@ -121,6 +122,10 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "sum-duplicates-twice";
     case PlantedBug::kRowMeanOfAll:
       return "row-mean-of-all";
+    case PlantedBug::kIgnoreNormGate:
+      return "ignore-norm-gate";
+    case PlantedBug::kForgetNormsOnTakeover:
+      return "forget-norms-on-takeover";
   }
   COVEY_CHECK(false);
   return "";

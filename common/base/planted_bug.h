@@ -54,6 +54,8 @@ enum class PlantedBug {
   kLoseRowOnMove,               // a row of a shard does not travel with its content
   kSumDuplicatesTwice,          // a key that comes again in a batch counts twice there
   kRowMeanOfAll,                // under local, rows are divided by the samples of all pushes
+  kIgnoreNormGate,              // pushes beyond the gate of a table are applied
+  kForgetNormsOnTakeover,       // a promoted replica knows no usual norms
 };
 
 // "apply-duplicates"; "none".
