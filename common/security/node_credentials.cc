@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/security/credential_folder.h"
 #include "common/security/private_key.h"
@@ -24,6 +25,10 @@ class Inspection {
   Inspection(const std::string& folder, absl::Time now) : folder_(folder), now_(now) {}
 
   NodeFolderReport Run() && {
+    if (const std::string mistake = OtherFolder(); !mistake.empty()) {
+      report_.problems.push_back(mistake);
+      return std::move(report_);
+    }
     std::optional<Secret> key_text;
     std::optional<Secret> chain_text;
     std::optional<Secret> roots_text;
@@ -57,6 +62,29 @@ class Inspection {
 
   void Report(absl::string_view name, absl::string_view problem) {
     report_.problems.push_back(absl::StrCat(PathOf(name), ": ", problem));
+  }
+
+  // Why this is not the folder of a node at all; empty = it may be one.
+  std::string OtherFolder() const {
+    if (FolderNumber(folder_) == 0) {
+      return absl::StrCat("there is no folder ", folder_,
+                          "; copy it to this host, or make it with covey certificates issue");
+    }
+    if (HasFile(folder_, kNodeKeyFile) || HasFile(folder_, kNodeCertificateFile)) return "";
+    if (HasFile(folder_, kAuthorityKeyFile)) {
+      return absl::StrCat(folder_,
+                          " is the folder of an authority, and not that of a process; make one "
+                          "with: covey certificates issue ",
+                          folder_, " --role ROLE --job JOB --out DIR");
+    }
+    std::vector<std::string> nodes;
+    for (const IdentityRole role : kIdentityRoles) {
+      const std::string node = PathIn(folder_, NameOf(role));
+      if (HasFile(node, kNodeCertificateFile)) nodes.push_back(node);
+    }
+    if (nodes.empty()) return "";
+    return absl::StrCat(folder_,
+                        " holds folders of roles; give one of them: ", absl::StrJoin(nodes, ", "));
   }
 
   std::optional<Secret> Read(absl::string_view name, Readers readers) {

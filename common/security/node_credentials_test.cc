@@ -87,8 +87,25 @@ TEST_F(NodeCredentialsTest, NameWhatIsMissing) {
   const absl::Status status = LoadNodeCredentials(folder_, kNow).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), HasSubstr("and 1 more; see covey certificates show " + folder_));
-  std::filesystem::remove_all(folder_);
+  std::filesystem::remove(folder_ + "/ca.crt");
   EXPECT_EQ(Problems().size(), 3u);
+}
+
+TEST_F(NodeCredentialsTest, NameTheFolderThatIsMeant) {
+  const std::string node = folder_;
+  folder_ = absl::StrCat(node, "/none");
+  EXPECT_THAT(Problems(), ElementsAre(HasSubstr("there is no folder " + folder_)));
+  folder_ = absl::StrCat(node, "/roles");
+  const std::string worker = absl::StrCat(folder_, "/worker");
+  std::filesystem::create_directories(worker);
+  std::filesystem::copy(node + "/node.crt", worker);
+  EXPECT_THAT(Problems(), ElementsAre(HasSubstr("give one of them: " + worker)));
+  folder_ = absl::StrCat(node, "/ca");
+  std::filesystem::create_directory(folder_);
+  Plant("ca.key", "");
+  Plant("ca.crt", "");
+  EXPECT_THAT(Problems(),
+              ElementsAre(HasSubstr("covey certificates issue " + folder_ + " --role")));
 }
 
 TEST_F(NodeCredentialsTest, RefuseAKeyThatOthersMayRead) {

@@ -132,9 +132,11 @@ absl::Status WithReason(const absl::Status& status, const TlsCredentials* creden
 std::string TlsCredentials::WhyRefused(absl::Time now) const {
   const NodeFolderReport report = InspectNodeFolder(folder_, now);
   if (!report.problems.empty()) return report.problems.front();
-  return absl::StrCat("or one of the two refuses the other's certificate: that in ", folder_,
-                      " is of ", Describe(identity_),
-                      "; both must be of one job and trust the same roots, and both need --tls");
+  return absl::StrCat(
+      "or one of the two refuses the other's certificate: that in ", folder_, " is of ",
+      Describe(identity_),
+      "; both must be of one job and trust the same roots, both need --tls, and the "
+      "clocks of their hosts must agree");
 }
 
 absl::StatusOr<std::shared_ptr<const TlsCredentials>> LoadTlsCredentials(const std::string& folder,
@@ -146,11 +148,15 @@ absl::StatusOr<std::shared_ptr<const TlsCredentials>> LoadTlsCredentials(const s
   if (identity.job == place.job && MayBe(identity, place.role, place.rank)) {
     return std::make_shared<const TlsCredentials>(std::move(credentials));
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "--tls: ", folder, " holds the certificate of ", Describe(identity), ", and this process is ",
-      NameOf(place.role), place.rank < 0 ? "" : absl::StrCat(" ", place.rank), " of job ",
-      place.job, "; make its own with: covey certificates issue CA-DIR --role ", NameOf(place.role),
-      " --job ", place.job, " --out DIR"));
+  const bool is_of_other_job =
+      identity.job.has_value() && *identity.job != place.job && identity.role == place.role;
+  return absl::FailedPreconditionError(
+      absl::StrCat("--tls: ", folder, " holds the certificate of ", Describe(identity),
+                   ", and this process is ", NameOf(place.role),
+                   place.rank < 0 ? "" : absl::StrCat(" ", place.rank), " of job ", place.job, "; ",
+                   is_of_other_job ? absl::StrCat("give it --job ", *identity.job, ", or ") : "",
+                   "make its own with: covey certificates issue CA-DIR --role ", NameOf(place.role),
+                   " --job ", place.job, " --out DIR"));
 }
 
 absl::StatusOr<Identity> CallerOf(const grpc::AuthContext& context) {

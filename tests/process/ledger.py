@@ -36,7 +36,7 @@ class Producer:
         self._test = test
         self._arguments = [
             *where, CLIENT, "--scheduler", running.address, "--job", cluster.JOB, "--do", "push",
-            "--contract", contract, "--slot", slot, "--replicas", replicas,
+            *running.tls_of("client"), "--contract", contract, "--slot", slot, "--replicas", replicas,
             *_table_options(rows), *options]
         self._lives = []
         self.start()
@@ -160,6 +160,7 @@ def _table_options(rows):
 
 def _run(test, running, contract, what, where, options):
     child = test.run_to_end(what, [*where, CLIENT, "--scheduler", running.address, "--job", cluster.JOB,
-                                   "--do", what, "--contract", contract, *options])
+                                   *running.tls_of("client"), "--do", what, "--contract", contract,
+                                   *options])
     test.assertEqual(0, child.code, child)
     return child

@@ -173,6 +173,7 @@ int Main(int argc, char** argv) {
   ConfigFile options("ledger_client", "Pushes numbered increments, and audits them.");
   options.Add("scheduler", &config.cluster.scheduler, "host:port of the scheduler");
   options.Add("job", &config.cluster.job, "name of the job");
+  options.Add("tls", &config.cluster.tls, "folder of a client's certificate; empty = none");
   options.Add("do", &config.what, "push, settle or audit");
   options.Add("contract", &config.contract, "of the table");
   options.Add("replicas", &config.replicas, "of the table");

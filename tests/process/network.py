@@ -227,6 +227,20 @@ class Racks(_Network):
         return [switch.counters("uplink") for switch in self._switches]
 
 
+class Hosts(_Network):
+    """Nodes with these addresses, and one switch between them."""
+
+    def __init__(self, test, addresses):
+        super().__init__(test)
+        self.switch = self._add(_Switch("switch"))
+        self.nodes = []
+        for index, address in enumerate(addresses):
+            node = self._add(Node(f"host-{index}", address))
+            self.switch.attach(node, "eth", node.name)
+            node.ip("address", "add", f"{address}/24", "dev", "eth")
+            self.nodes.append(node)
+
+
 class Mesh(_Network):
     """Nodes with a dedicated link between each pair, and an unshaped one to `outside`."""
 

@@ -90,6 +90,10 @@ class Program:
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
+    def close_input(self):
+        """Ends its standard input."""
+        self._process.stdin.close()
+
     def await_line(self, pattern, seconds=PATIENCE_SECONDS, count=1):
         """The match in the `count`-th line that `pattern` matches."""
         deadline = time.monotonic() + seconds

@@ -55,7 +55,8 @@ class NormGateTest(cluster.ProcessTest):
         return losses, kept_out
 
     def quarantined(self):
-        return {each["producer"]: each for each in self.cluster.status().get("quarantined", [])}
+        summary = self.cluster.status()["summary"]
+        return {each["producer"]: each for each in summary["quarantined"]}
 
     def command(self, *arguments):
         return subprocess.run([cluster.COVEY, *arguments, "--scheduler", self.cluster.address],
@@ -74,11 +75,11 @@ class NormGateTest(cluster.ProcessTest):
     def test_a_wild_producer_is_named_quarantined_and_released(self):
         spec = self.spec("gated", covey.norm_gate(20, quarantine_after=5))
         self.train(spec)
-        status = self.cluster.await_status(lambda status: status.get("quarantined"),
-                                           "a producer in quarantine")
+        program.await_true(self.quarantined, "a producer in quarantine")
         name = f"client-{_WILD}"
-        self.assertEqual([name], [each["producer"] for each in status["quarantined"]])
-        self.assertIn("gated", status["quarantined"][0]["reason"])
+        self.assertEqual([name], list(self.quarantined()))
+        self.assertIn("in a row beyond the gate of table 'gated'",
+                      self.quarantined()[name]["reason"])
         text = self.command("status").stdout
         self.assertIn(name, text)
         # What it pushes is not applied, though it is ordinary again.

@@ -66,6 +66,7 @@ _BANS = [
             "common/runtime/config_file.cc": "where a config takes its values from",
             "common/runtime/process_main.cc": "reads how to log, before there is a config",
             "common/runtime/topology_labels.cc": "reads what Slurm and Kubernetes say of a process",
+            "scheduler/main.cc": "tells gRPC which ciphers to take",
         },
     ),
     Ban(

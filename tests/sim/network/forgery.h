@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include "common/base/random.h"
 #include "common/net/message.h"
 
@@ -9,6 +11,9 @@ namespace covey::sim {
 // What a hostile process of the job can send. It cannot pretend to be another node, because messages
 // are sealed, but it knows the messages of others, and every field and frame of its own is as it
 // likes.
+
+// Requests that hostile processes forge are numbered from here on; no honest one gets there.
+inline constexpr uint64_t kForgedRequests = uint64_t{1} << 60;
 
 // Whether a hostile worker or client can send such a message: it is one of the data plane.
 bool IsForgeable(const Message& message);

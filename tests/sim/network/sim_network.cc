@@ -17,8 +17,6 @@ namespace {
 constexpr double kLateChance = 0.5;
 // Random stream of forgeries.
 constexpr uint64_t kForgeryDraws = 1;
-// Of requests that hostile processes make; no honest one gets there.
-constexpr uint64_t kForgedRequests = uint64_t{1} << 60;
 
 // Whether its sender retries when no answer comes.
 bool MayBeRepeated(const proto::Envelope& envelope) {
