@@ -275,9 +275,11 @@ TEST_F(QuarantinesTest, ReportsFromBeforeAReleaseAreNoEvidence) {
   // However late it comes.
   now_ += absl::Minutes(1);
   ReportOf(kServer, before, Wild(500));
+  now_ += Quarantines::kSettled;
+  ReportOf(kServer, before, Wild(600));
   EXPECT_THAT(Quarantined(), ElementsAre());
   // The server has the view, and its data loops have not told it of their last pushes yet.
-  Report(Wild(500));
+  Report(Wild(650));
   now_ += Quarantines::kSettled / 2;
   Report(Wild(700));
   EXPECT_THAT(Quarantined(), ElementsAre());
