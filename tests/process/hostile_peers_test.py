@@ -11,6 +11,7 @@ import inspect
 import json
 import os
 import random
+import resource
 import socket
 import ssl
 import struct
@@ -26,6 +27,8 @@ _WORKERS = 2
 # Long enough for a busy machine: the bar is twice this period.
 _HEARTBEAT_MS = 2000
 _FLOOD_CONNECTIONS = 300
+# Fewer than that; the usual limit is 1,024, and as easily exceeded.
+_FILES_OF_A_SHELL = 256
 _CLIENT, _SERVER = 4, 2  # proto.Role
 _HOUR = 3600
 _SEED = 20261126
@@ -57,13 +60,16 @@ class HostilePeersTest(cluster.ProcessTest):
         self.random = random.Random(_SEED)
         self.tls = cluster.certificates(self)
         self.authority = os.path.join(self.folder, "ca")
+        _, files_max = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES_OF_A_SHELL, files_max))
         self.running = _TappedCluster(
             self, servers=_SERVERS, workers=_WORKERS, loops=_LOOPS, tls=self.tls,
             scheduler_options=["--heartbeat", f"{_HEARTBEAT_MS}ms", "--silence-min", "10s"],
             server_options=["--transport", "tcp"])
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
         for tap in self.running.taps:
             self.addCleanup(tap.close)
-        self.held = []
+        self.held, self.slow = [], []
         self.addCleanup(lambda: [connection.close() for connection in self.held])
         self.producers = [ledger.Producer(self, self.running, "async", slot,
                                           options=["--pause", "10ms"]) for slot in range(2)]
@@ -259,6 +265,7 @@ class HostilePeersTest(cluster.ProcessTest):
         for _ in range(_FLOOD_CONNECTIONS):
             connection = control_caller.connect(self.running.port)
             connection.sendall(hello[: self.random.randrange(len(hello))])
+            self.slow.append(connection)
             self.held.append(connection)
         self.assertIsNotNone(self.running.status())
 
@@ -564,6 +571,8 @@ class HostilePeersTest(cluster.ProcessTest):
               f"{ {honest[node]: ms for node, ms in watch.longest_ms.items()} } ms in "
               f"{watch.polls} polls", flush=True)
         self.assertEqual(0, watch.failures)
+        for connection in self.slow:  # the scheduler has waited for 10 s
+            self.assertEqual(b"", control_caller.read_all(connection))
         self.assertLessEqual(max(watch.longest_ms.values()), 2 * _HEARTBEAT_MS)
         status = self.running.await_status(
             lambda status: all(now - then >= count for now, then, count in zip(
