@@ -18,6 +18,8 @@ std::optional<std::string> TargetOf(const proto::Envelope& envelope) {
       return envelope.set_contract_request().name();
     case proto::Envelope::kDrainRequest:
       return envelope.drain_request().node();
+    case proto::Envelope::kQuarantineRequest:
+      return envelope.quarantine_request().producer();
     case proto::Envelope::kRestoreTablesRequest:
       return envelope.restore_tables_request().snapshot();
     case proto::Envelope::kScaleRequest:

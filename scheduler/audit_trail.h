@@ -20,7 +20,7 @@ namespace covey::scheduler {
 struct AuditEntry {
   std::string who;         // "admin of job mnist"; without certificates "node 5" or "somebody"
   absl::string_view call;  // "Drain"
-  std::string target;      // the node, table or snapshot that it names; empty = the whole job
+  std::string target;  // the node, producer, table or snapshot that it names; empty = the whole job
   // Not OK: the caller has no right to it, and why.
   absl::Status outcome;
   // Refusals of the same call of the same caller since the entry before, which had none of their

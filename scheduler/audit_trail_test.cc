@@ -56,6 +56,11 @@ TEST_F(AuditTrailTest, TellsWhoHasAdministeredTheJob) {
   EXPECT_EQ(entries_.size(), 3u) << "it is no call of an administrator";
   Add(kStart, heartbeat, kRefused);
   EXPECT_EQ(entries_.size(), 4u);
+  Message quarantine;
+  quarantine.envelope.mutable_quarantine_request()->set_producer("group-3");
+  Add(kStart, quarantine, absl::OkStatus());
+  ASSERT_EQ(entries_.size(), 5u);
+  EXPECT_EQ(entries_[4].target, "group-3");
 }
 
 TEST_F(AuditTrailTest, CountsTheRefusalsOfACaller) {

@@ -26,6 +26,7 @@ Machines::Machines(const Config& config, ClusterState& cluster)
       chains(config.chains_options(), state),
       initializations(state, chains),
       scaling(config.snapshots_options().has_store, state, groups),
+      quarantines(state),
       contract_fallback({.enabled = config.contract_fallback}, state, tables),
       barriers(state),
       dispatcher(state),
@@ -35,6 +36,7 @@ Machines::Machines(const Config& config, ClusterState& cluster)
 
 void Machines::Start(absl::Time now) {
   membership.Start(now);
+  quarantines.Start();
   dispatcher.Start(now);
   snapshots.Start(now);
   restores.Start(now);
@@ -61,6 +63,7 @@ void Machines::Tick(absl::Time now, Answer answer) {
   AnswerAll(reported, answer);
   PlaceRestoredTables();
   scaling.Tick();
+  quarantines.Tick();
   snapshots.Tick(now);
   restores.Tick(now);
 }

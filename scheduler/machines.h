@@ -14,6 +14,7 @@
 #include "scheduler/groups/groups.h"
 #include "scheduler/groups/straggler_controller.h"
 #include "scheduler/nodes/membership.h"
+#include "scheduler/nodes/quarantines.h"
 #include "scheduler/nodes/scaling.h"
 #include "scheduler/placement/chains.h"
 #include "scheduler/snapshots/snapshots.h"
@@ -64,6 +65,7 @@ struct Machines {
   Chains chains;
   Initializations initializations;
   Scaling scaling;
+  Quarantines quarantines;
   ContractFallback contract_fallback;
   Barriers barriers;
   DataDispatcher dispatcher;

@@ -96,7 +96,11 @@ void RequestHandlers::Heartbeat(const Call& call) {
     machines_.snapshots.OnProgress(call.now, node, request.progress());
   }
   machines_.contract_fallback.OnHeartbeat(node, request.load());
-  if (request.has_load()) machines_.snapshots.OnLoad(node, request.load());
+  if (request.has_load()) {
+    machines_.snapshots.OnLoad(node, request.load());
+    const Epoch known(call.envelope().header().epoch());
+    machines_.quarantines.OnHeartbeat(call.now, node, known, request.load());
+  }
   Message reply = MakeControlReply(call.request);
   proto::HeartbeatReply& body = *reply.envelope.mutable_heartbeat_reply();
   body.set_epoch(pipeline_.published().epoch());
@@ -239,6 +243,15 @@ void RequestHandlers::Scale(const Call& call) {
   ReconcileChains(call.now);
   Message reply = MakeControlReply(call.request);
   reply.envelope.mutable_scale_reply()->set_epoch(epoch->value());
+  Answer(call, std::move(reply));
+}
+
+void RequestHandlers::Quarantine(const Call& call) {
+  const auto epoch =
+      machines_.quarantines.OnRequest(call.envelope().quarantine_request(), AskedBy(call.sender()));
+  if (!epoch.ok()) return Refuse(call, epoch.status());
+  Message reply = MakeControlReply(call.request);
+  reply.envelope.mutable_quarantine_reply()->set_epoch(epoch->value());
   Answer(call, std::move(reply));
 }
 

@@ -66,6 +66,7 @@ class RequestHandlers {
   void GetStatus(const Call& call);
   void Drain(const Call& call);
   void Scale(const Call& call);
+  void Quarantine(const Call& call);
   void ReportReplicas(const Call& call);
   void ReportSnapshot(const Call& call);
   void CreateSnapshot(const Call& call);

@@ -135,6 +135,28 @@ class SchedulerActorTest : public ::testing::Test {
     message.envelope.mutable_heartbeat_request();
     return message;
   }
+  Message CreateTableWithGate() {
+    Message message = CreateTable(worker_);
+    proto::NormGate& gate =
+        *message.envelope.mutable_create_table_request()->mutable_spec()->mutable_norm_gate();
+    gate.set_factor(20);
+    gate.set_quarantine_after(8);
+    return message;
+  }
+  // Of the server, with a view of `epoch`: what group 1 has pushed to the table with a gate.
+  Message HeartbeatWithWildPushes(uint64_t epoch, uint64_t in_row) {
+    Message message = Heartbeat(server_);
+    message.envelope.mutable_header()->set_epoch(epoch);
+    proto::GatedProducer& gated =
+        *message.envelope.mutable_heartbeat_request()->mutable_load()->add_gated();
+    gated.set_is_group(true);
+    gated.set_id(1);
+    gated.set_table(1);
+    gated.set_beyond_in_row(in_row);
+    gated.set_usual(8000);
+    gated.set_usual_of_others(0.1);
+    return message;
+  }
   Message Watch(const Sender& sender, uint64_t known_epoch) {
     Message message = From(sender);
     message.envelope.mutable_watch_view_request()->set_known_epoch(known_epoch);
@@ -510,6 +532,65 @@ TEST_F(SchedulerActorTest, FinishedWorkIsDurableBeforeItIsAnsweredAndSurvivesARe
   work.clear_finished();
   *work.add_finished() = given.envelope.work_reply().items(1);
   EXPECT_TRUE(Call(request).envelope.work_reply().done());
+}
+
+TEST_F(SchedulerActorTest, AQuarantineIsDurableAndOutlivesARestart) {
+  RegisterAll();
+  Message request = From({});
+  request.envelope.mutable_quarantine_request()->set_producer("group-1");
+  sent_.clear();
+  Receive(request);
+  EXPECT_TRUE(sent_.empty()) << "answered before it was durable";
+  EXPECT_EQ(actor_->published().quarantined_size(), 0);
+  SyncDisk();
+  const Message reply = TakeOnlyReply();
+  ASSERT_TRUE(StatusOf(reply).ok()) << StatusOf(reply);
+  EXPECT_EQ(reply.envelope.quarantine_reply().epoch(), actor_->published().epoch());
+
+  Start(RecoverLog({reinterpret_cast<const uint8_t*>(log_.data()), log_.size()})->newest);
+  ASSERT_EQ(actor_->published().quarantined_size(), 1);
+  EXPECT_EQ(actor_->published().quarantined(0).reason(), "by request, asked by hand");
+  Message release = From(worker_);
+  release.envelope.mutable_quarantine_request()->set_producer("group-1");
+  release.envelope.mutable_quarantine_request()->set_release(true);
+  EXPECT_TRUE(StatusOf(Call(release)).ok());
+  EXPECT_EQ(actor_->published().quarantined_size(), 0);
+  EXPECT_TRUE(absl::IsNotFound(StatusOf(Call(release))));
+  Message ask = From({});
+  ask.envelope.mutable_status_request();
+  EXPECT_EQ(Call(ask).envelope.status_reply().events().rbegin()->text(),
+            "group-1 released from quarantine: asked by node 3");
+}
+
+TEST_F(SchedulerActorTest, ReportsQuarantineAProducerUntilItHasEnded) {
+  RegisterAll();
+  ASSERT_TRUE(StatusOf(Call(CreateTableWithGate())).ok());
+  Call(HeartbeatWithWildPushes(actor_->published().epoch(), 8));
+  ASSERT_EQ(actor_->published().quarantined_size(), 1);
+  EXPECT_THAT(actor_->published().quarantined(0).reason(), HasSubstr("8 pushes in a row"));
+  EXPECT_EQ(actor_->published().quarantined(0).epoch(), actor_->published().epoch());
+
+  Message goodbye = From(worker_);
+  goodbye.envelope.mutable_leave_request();
+  EXPECT_TRUE(StatusOf(Call(goodbye)).ok());
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(actor_->published().quarantined_size(), 0);
+}
+
+TEST_F(SchedulerActorTest, PushesFromBeforeARestartQuarantineNobody) {
+  RegisterAll();
+  ASSERT_TRUE(StatusOf(Call(CreateTableWithGate())).ok());
+  Start(RecoverLog({reinterpret_cast<const uint8_t*>(log_.data()), log_.size()})->newest);
+  const uint64_t epoch = actor_->published().epoch();
+  Call(HeartbeatWithWildPushes(epoch, 100));
+  Advance(absl::Seconds(1));
+  Call(HeartbeatWithWildPushes(epoch, 101));
+  Advance(absl::Seconds(1));
+  Call(HeartbeatWithWildPushes(epoch - 1, 200));
+  Call(HeartbeatWithWildPushes(epoch, 108));
+  EXPECT_EQ(actor_->published().quarantined_size(), 0);
+  Call(HeartbeatWithWildPushes(epoch, 109));
+  EXPECT_EQ(actor_->published().quarantined_size(), 1);
 }
 
 // Two or more servers (nodes 2, 3, …; incarnations 12, 13, …), and a table of four shards.

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/server_load.h"
 
+#include <algorithm>
+#include <tuple>
 #include <utility>
+
+#include "common/cluster/limits.h"
 
 namespace covey::server {
 
@@ -32,11 +36,19 @@ void ServerLoadSum::Add(const proto::ServerLoad& load) {
   sum_.set_unfit_replicas(sum_.unfit_replicas() + load.unfit_replicas());
   for (const proto::TableAsynchrony& report : load.tables()) AddAsynchrony(report, tables_);
   for (const proto::TableRows& report : load.rows()) AddRows(report, rows_);
+  gated_.insert(gated_.end(), load.gated().begin(), load.gated().end());
 }
 
 proto::ServerLoad ServerLoadSum::Take() {
   for (auto& [table, report] : tables_) *sum_.add_tables() = std::move(report);
   for (auto& [table, report] : rows_) *sum_.add_rows() = std::move(report);
+  // Of equal ones in the order of their shards, so that a report does not depend on that of loops.
+  std::sort(gated_.begin(), gated_.end(), [](const auto& a, const auto& b) {
+    return std::tuple(b.beyond_in_row(), a.table(), a.shard(), a.is_group(), a.id()) <
+           std::tuple(a.beyond_in_row(), b.table(), b.shard(), b.is_group(), b.id());
+  });
+  gated_.resize(std::min(gated_.size(), kGatedProducersToldMax));
+  for (proto::GatedProducer& gated : gated_) *sum_.add_gated() = std::move(gated);
   return std::move(sum_);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include "common/contract/momentum_governor.h"
 #include "common/table/row_reports.h"
 #include "proto/scheduler.pb.h"
@@ -12,7 +14,8 @@ namespace covey::server {
 proto::ServerLoad LoadOf(const ShardCounters& counters);
 
 // Adds up loads: those of shards to the load of their loop, and those of loops to the load of the
-// server. The reports of one table are merged; they come in growing order of table.
+// server. The reports of one table are merged; they come in growing order of table. Of the producers
+// with pushes beyond gates those remain that have the most in a row.
 //
 // Not thread-safe.
 class ServerLoadSum {
@@ -25,6 +28,7 @@ class ServerLoadSum {
   proto::ServerLoad sum_;
   AsynchronyByTable tables_;
   RowsByTable rows_;
+  std::vector<proto::GatedProducer> gated_;
 };
 
 }  // namespace covey::server

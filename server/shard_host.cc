@@ -223,6 +223,9 @@ proto::ServerLoad ShardHost::Load() const {
     load.set_replica_bytes(load.table_bytes());
   } else {
     *load.add_tables() = shard_->ReportAsynchrony();
+    for (proto::GatedProducer& gated : shard_->ReportGated()) {
+      *load.add_gated() = std::move(gated);
+    }
     if (std::optional<proto::TableRows> rows = shard_->ReportRows()) {
       *load.add_rows() = *std::move(rows);
     }

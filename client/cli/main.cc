@@ -12,6 +12,7 @@
 #include "client/cli/rows/export_rows_command.h"
 #include "client/cli/run/run_command.h"
 #include "client/cli/scale/drain_command.h"
+#include "client/cli/scale/quarantine_command.h"
 #include "client/cli/scale/scale_command.h"
 #include "client/cli/simulate/simulate_command.h"
 #include "client/cli/snapshot/snapshot_command.h"
@@ -30,6 +31,8 @@ constexpr Command kCommands[] = {
     {"export", "writes the model of a running cluster to a safetensors file", ExportCommand},
     {"export-rows", "writes the rows of a sparse table to files for NumPy", ExportRowsCommand},
     {"lookup", "shows rows of a sparse table", LookupCommand},
+    {"quarantine", "keeps what a producer pushes out of tables with a gate, or releases it",
+     QuarantineCommand},
     {"replay", "applies a recording again, and says whether it is equal, bit for bit",
      ReplayCommand},
     {"run", "runs a program on a whole cluster on this machine", RunCommand},

@@ -26,6 +26,7 @@ namespace covey {
   X(SetContract, SetContract, set_contract, kAnyone)               \
   X(Drain, Drain, drain, kAnyone)                                  \
   X(Scale, Scale, scale, kAnyone)                                  \
+  X(Quarantine, Quarantine, quarantine, kAnyone)                   \
   X(ReportReplicas, ReplicaReport, replica_report, kNodes)         \
   X(ReportSnapshot, SnapshotReport, snapshot_report, kNodes)       \
   X(CreateSnapshot, CreateSnapshot, create_snapshot, kAnyone)      \

@@ -34,7 +34,14 @@ enum RecordFlag : uint8_t {
   kHasInitialState = 128,
 };
 
-enum PushFlag : uint8_t { kIsOfGroup = 1, kIsDiscarded = 2, kIsGroupsStep = 4, kPushFlags = 7 };
+enum PushFlag : uint8_t {
+  kIsOfGroup = 1,
+  kIsDiscarded = 2,
+  kIsGroupsStep = 4,
+  kHasNorm = 8,
+  kIsBeyondGate = 16,
+  kPushFlags = 31
+};
 
 constexpr uint8_t kFormatMax = static_cast<uint8_t>(WireFormat::kInt8Block);
 // Of a push: flags, producer, incarnation, sequence, samples, base version.
@@ -120,7 +127,9 @@ class EntryWriter {
     const bool is_groups_step =
         is_of_group && push.group == push.producer && push.step == push.sequence;
     Byte(static_cast<uint8_t>((is_of_group ? kIsOfGroup : 0) | (push.discarded ? kIsDiscarded : 0) |
-                              (is_groups_step ? kIsGroupsStep : 0)));
+                              (is_groups_step ? kIsGroupsStep : 0) |
+                              (push.norm != 0 ? kHasNorm : 0) |
+                              (push.is_beyond_gate ? kIsBeyondGate : 0)));
     Number(push.producer);
     Number(push.incarnation);
     Number(push.sequence);
@@ -130,6 +139,7 @@ class EntryWriter {
     }
     Number(push.samples);
     Number(push.base_version);
+    if (push.norm != 0) Fixed(std::bit_cast<uint32_t>(push.norm));
   }
 
   std::vector<uint8_t>& bytes_;
@@ -325,6 +335,13 @@ class EntryParser {
     }
     push.samples = Number();
     push.base_version = Number();
+    if ((flags & kHasNorm) != 0) {
+      push.norm = std::bit_cast<float>(Fixed<uint32_t>());
+      push.is_beyond_gate = (flags & kIsBeyondGate) != 0;
+      if (!std::isfinite(push.norm) || push.norm <= 0) Fail("damaged: a push has no such norm");
+    } else if ((flags & kIsBeyondGate) != 0) {
+      Fail("damaged: a push without a norm is beyond a gate");
+    }
     return push;
   }
 

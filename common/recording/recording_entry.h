@@ -32,14 +32,14 @@ namespace covey {
 //                        functions and the functions
 //
 //   a push: flags (1 byte), producer, incarnation, sequence; then, unless flag 4 is set, group and
-//   step; then samples and base version
+//   step; then samples and base version; then, with flag 8, the norm (4 bytes, IEEE binary32)
 //
 //   a function: kind (1 byte, as in VectorFunction of proto), target, source, scalar (8 bytes, IEEE
 //   binary64)
 //
 // Kind and flags are one byte. The flag 1 of a record says that it is an update; flags of a push: 1
-// its producer is a group, 2 discarded, 4 its group is the producer and its step the sequence. All
-// other numbers are varints as in Protocol Buffers: 7 bits per byte, the lowest first, in as few
+// its producer is a group, 2 discarded, 4 its group is the producer and its step the sequence, 8 it
+// has a norm, 16 it has one and is beyond the table's gate. All other numbers are varints as in Protocol Buffers: 7 bits per byte, the lowest first, in as few
 // bytes as possible. A value has one encoding only, and any other is refused.
 
 // A head begins to apply records to a shard. The entries that follow name it by `stream`.
@@ -69,6 +69,8 @@ struct AppliedPush {
   uint64_t samples = 0;
   uint64_t base_version = 0;
   bool discarded = false;
+  float norm = 0;  // 0 = it has none
+  bool is_beyond_gate = false;
   friend bool operator==(const AppliedPush&, const AppliedPush&) = default;
 };
 

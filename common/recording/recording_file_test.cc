@@ -46,6 +46,8 @@ std::vector<RecordingEntry> EveryEntry() {
   discarded.pushes = UpdateOf(1, 2).pushes;
   discarded.pushes[0].discarded = true;
   discarded.pushes[0].group = 0;
+  discarded.pushes[0].norm = 2.5;
+  discarded.pushes[0].is_beyond_gate = true;
   AppliedRecord cut;
   cut.cut = 17;
   AppliedRecord initial_values;

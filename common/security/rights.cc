@@ -31,6 +31,7 @@ constexpr MethodRights kRights[] = {
     {kScheduler, "SetContract", /*----------*/ kNo, kNo, kNo, kOwn, kNo, kYes},
     {kScheduler, "Drain", /*----------------*/ kNo, kOwn, kOwn, kNo, kNo, kYes},
     {kScheduler, "Scale", /*----------------*/ kNo, kNo, kNo, kNo, kNo, kYes},
+    {kScheduler, "Quarantine", /*-----------*/ kNo, kNo, kNo, kNo, kNo, kYes},
     {kScheduler, "ReportReplicas", /*-------*/ kNo, kOwn, kNo, kNo, kNo, kNo},
     {kScheduler, "ReportSnapshot", /*-------*/ kNo, kOwn, kNo, kNo, kNo, kNo},
     {kScheduler, "CreateSnapshot", /*-------*/ kNo, kNo, kNo, kNo, kNo, kYes},

@@ -133,8 +133,8 @@ TEST(RightsTest, RolesAreSmall) {
                                    "Register", "SetContract", "Watch", "WatchView"}));
   EXPECT_EQ(MethodsOf(IdentityRole::kAdmin),
             (std::set<std::string>{"Check", "CreateSnapshot", "Drain", "GetStatus", "ListTables",
-                                   "RestoreTables", "Scale", "ServerReflectionInfo", "SetContract",
-                                   "Watch", "WatchView"}));
+                                   "Quarantine", "RestoreTables", "Scale", "ServerReflectionInfo",
+                                   "SetContract", "Watch", "WatchView"}));
 }
 
 TEST(RightsTest, ARefusalSaysWhoMay) {

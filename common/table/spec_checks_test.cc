@@ -53,6 +53,11 @@ TEST(SpecChecksTest, GoodSpecsPass) {
   adam.mutable_contract()->set_kind(proto::Contract::SSP);
   adam.set_shard_bytes(1 << 20);
   EXPECT_TRUE(CheckTableSpec(adam).ok());
+  proto::TableSpec gated = adam;
+  gated.mutable_norm_gate()->set_factor(20);
+  EXPECT_TRUE(CheckTableSpec(gated).ok());
+  gated.mutable_norm_gate()->set_quarantine_after(8);
+  EXPECT_TRUE(CheckTableSpec(gated).ok());
   proto::TableSpec governed = Good();
   governed.mutable_optimizer()->set_kind(proto::Optimizer::LARS);
   governed.mutable_optimizer()->set_momentum(0.9);
@@ -286,6 +291,19 @@ TEST(SpecChecksTest, EachMistakeIsNamed) {
       {"buffer = 4097", [](Spec& s) { s.mutable_contract()->set_buffer(4097); }},
       {"shard_bytes = 100", [](Spec& s) { s.set_shard_bytes(100); }},
       {"shard_bytes = 1073741824", [](Spec& s) { s.set_shard_bytes(1 << 30); }},
+      {"norm_gate.factor = 0", [](Spec& s) { s.mutable_norm_gate(); }},
+      {"norm_gate.factor = 1.5, but 2 to", [](Spec& s) { s.mutable_norm_gate()->set_factor(1.5); }},
+      {"norm_gate.factor = nan", [](Spec& s) { s.mutable_norm_gate()->set_factor(NAN); }},
+      {"norm_gate.quarantine_after = 1000001",
+       [](Spec& s) {
+         s.mutable_norm_gate()->set_factor(20);
+         s.mutable_norm_gate()->set_quarantine_after(1'000'001);
+       }},
+      {"functions have no norm",
+       [](Spec& s) {
+         s = OfVectors();
+         s.mutable_norm_gate()->set_factor(20);
+       }},
       {"initializer = inf", [](Spec& s) { s.mutable_initializer()->set_a(INFINITY); }},
       {"UNIFORM needs a < b",
        [](Spec& s) {

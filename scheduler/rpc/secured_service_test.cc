@@ -238,6 +238,13 @@ TEST_F(SecuredServiceTest, EveryIdentityMayDoWhatTheTableSaysAndNothingElse) {
           *drain.mutable_header() = header;
           drain.set_node(node.name);
           bytes = drain.SerializeAsString();
+        } else if (rights.method == "Quarantine") {
+          // No node releases itself, although it is its own.
+          proto::QuarantineRequest release;
+          *release.mutable_header() = header;
+          release.set_producer(node.name);
+          release.set_release(true);
+          bytes = release.SerializeAsString();
         } else if (is_ours) {
           // The header has the same number in every request.
           proto::HeartbeatRequest request;

@@ -121,6 +121,19 @@ std::string Text(const WorkerEvicted& e) {
                       e.generation, Because(e.evidence));
 }
 
+std::string Text(const ProducerQuarantined& e) {
+  return absl::StrCat(e.producer, " quarantined", Because(e.why));
+}
+
+std::string Text(const ProducerReleased& e) {
+  return absl::StrCat(e.producer, " released from quarantine", Because(e.why));
+}
+
+std::string Text(const QuarantinesEnded& e) {
+  return absl::StrCat(absl::StrJoin(e.producers, ", "), e.producers.size() == 1 ? " has" : " have",
+                      " ended in quarantine");
+}
+
 std::string Text(const TableCreated& e) {
   return absl::StrCat(
       "table '", e.name, "' created as table ", e.table.value(), ": ", e.elements, " elements in ",

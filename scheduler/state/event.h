@@ -127,6 +127,20 @@ struct WorkerEvicted {
   std::string evidence = {};
 };
 
+// Producers of pushes: "group-3", "client-0".
+struct ProducerQuarantined {
+  std::string producer = {};
+  std::string why = {};
+};
+struct ProducerReleased {
+  std::string producer = {};
+  std::string why = {};
+};
+// The producers have ended.
+struct QuarantinesEnded {
+  std::vector<std::string> producers = {};
+};
+
 // Tables.
 struct TableCreated {
   std::string name = {};
@@ -284,9 +298,10 @@ using Event =
                  JobStaysOpen, JobScaled, FirstGroupsFormed, LateGroupFormed, GroupGrew,
                  GroupRecovers, GroupContinuesWithoutLeavers, GroupContinuesWithoutDraining,
                  GroupEnded, WorkerStandsBy, StragglerNoticed, SharesChanged, MinimumMembersChanged,
-                 WorkerMoved, WorkerEvicted, TableCreated, RestoreBegun, RestoreEnded,
-                 InitializationBegun, TablesInitialized, InitializationGivenUp, ShardLostForGood,
-                 TableDropped, ContractChanged, SnapshotOrdered, SnapshotPassed, SnapshotCompleted,
+                 WorkerMoved, WorkerEvicted, ProducerQuarantined, ProducerReleased,
+                 QuarantinesEnded, TableCreated, RestoreBegun, RestoreEnded, InitializationBegun,
+                 TablesInitialized, InitializationGivenUp, ShardLostForGood, TableDropped,
+                 ContractChanged, SnapshotOrdered, SnapshotPassed, SnapshotCompleted,
                  FlushFallsBehind, SnapshotFailed, TablesRestored, ShardsReconciled,
                  ReplicaReportsTaken, BarrierReleased, DatasetAdded, ItemsHandedOut,
                  ExamplesFinished, PassesFinished, ExamplesReclaimed, UnreportedExamplesExpired>;

@@ -41,5 +41,14 @@ TEST(EventTest, MovesSayWhereFromAndWhereTo) {
             "worker-0 leaves group 1: too slow");
 }
 
+TEST(EventTest, QuarantinesNameTheirProducer) {
+  EXPECT_EQ(Describe(Event(ProducerQuarantined{.producer = "group-3", .why = "8 wild pushes"})),
+            "group-3 quarantined: 8 wild pushes");
+  EXPECT_EQ(Describe(Event(ProducerReleased{.producer = "group-3", .why = "asked by hand"})),
+            "group-3 released from quarantine: asked by hand");
+  EXPECT_EQ(Describe(Event(QuarantinesEnded{.producers = {"client-0", "group-3"}})),
+            "client-0, group-3 have ended in quarantine");
+}
+
 }  // namespace
 }  // namespace covey::scheduler

@@ -34,7 +34,9 @@ AppliedPush ToEntry(const RecordedPush& push) {
           .step = push.step.value(),
           .samples = push.samples,
           .base_version = push.base_version.value(),
-          .discarded = push.discarded};
+          .discarded = push.discarded,
+          .norm = push.norm,
+          .is_beyond_gate = push.is_beyond_gate};
 }
 
 AppliedRecord ToEntry(uint64_t stream, const ShardRecord& record) {

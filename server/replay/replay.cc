@@ -41,6 +41,8 @@ RecordedPush FromEntry(const AppliedPush& push) {
       .group = GroupId(static_cast<uint32_t>(push.group)),
       .step = Step(push.step),
       .discarded = push.discarded,
+      .norm = push.norm,
+      .is_beyond_gate = push.is_beyond_gate,
       .samples = push.samples,
       .base_version = Version(push.base_version)};
 }

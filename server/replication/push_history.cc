@@ -2,11 +2,14 @@
 #include "server/replication/push_history.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
+#include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 
 namespace covey::server {
@@ -81,6 +84,29 @@ void PushHistory::Note(const PushKey& key, Version version) {
 
 void PushHistory::NoteDiscarded(const PushKey& key) { Note(key, kDiscarded); }
 
+void PushHistory::NoteNorm(const Producer& producer, float norm, bool is_beyond) {
+  const auto entry = entries_.find(producer);
+  if (entry != entries_.end()) entry->second.norms.Note(norm, is_beyond);
+}
+
+std::optional<float> PushHistory::UsualNorm(absl::FunctionRef<bool(const Producer&)> counts) const {
+  std::vector<float> usual;
+  for (const auto& [producer, entry] : entries_) {
+    if (entry.norms.is_known() && counts(producer)) usual.push_back(entry.norms.usual());
+  }
+  if (usual.empty()) return std::nullopt;
+  const auto median = usual.begin() + static_cast<ptrdiff_t>((usual.size() - 1) / 2);
+  std::nth_element(usual.begin(), median, usual.end());
+  return *median;
+}
+
+void PushHistory::ForEachNorm(
+    absl::FunctionRef<void(const Producer&, const PushNorms&)> call) const {
+  for (const auto& [producer, entry] : entries_) {
+    if (entry.norms.pushes() > 0) call(producer, entry.norms);
+  }
+}
+
 std::optional<Producer> PushHistory::FindOldest(
     absl::FunctionRef<bool(const Producer&)> is_gone) const {
   auto oldest = entries_.end();
@@ -92,6 +118,10 @@ std::optional<Producer> PushHistory::FindOldest(
   }
   if (oldest == entries_.end()) return std::nullopt;
   return oldest->first;
+}
+
+void PushHistory::ForgetNorms() {
+  for (auto& [producer, entry] : entries_) entry.norms = PushNorms();
 }
 
 void PushHistory::Describe(absl::FunctionRef<void(proto::ProducerRecord)> add) const {
@@ -107,6 +137,7 @@ void PushHistory::Describe(absl::FunctionRef<void(proto::ProducerRecord)> add) c
       record.add_sequences(sequence);
       record.add_versions(version == kDiscarded ? 0 : version.value());
     });
+    if (entry.norms.pushes() > 0) *record.mutable_norms() = entry.norms.ToProto();
     add(std::move(record));
   }
 }
@@ -130,6 +161,9 @@ absl::Status PushHistory::Restore(const proto::ProducerRecord& record) {
         absl::StrCat("the content's record of producer ", producer.id,
                      " is no honest one; this is a bug, or servers of different versions"));
   }
+  if (record.has_norms()) {
+    COVEY_ASSIGN_OR_RETURN(entry.norms, PushNorms::FromProto(record.norms()));
+  }
   uses_ = std::max(uses_, entry.last_use);
   entries_.emplace(producer, std::move(entry));
   return absl::OkStatus();
@@ -146,6 +180,13 @@ uint64_t PushHistory::Digest() const {
       take_in(sequence);
       take_in(version.value());
     });
+    if (entry.norms.pushes() > 0) {
+      const proto::PushNorms norms = entry.norms.ToProto();
+      take_in(norms.usual_bits());
+      take_in(norms.pushes());
+      take_in(norms.beyond());
+      take_in(norms.beyond_in_row());
+    }
   }
   return digest;
 }

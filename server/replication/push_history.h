@@ -14,6 +14,7 @@
 #include "common/cluster/ids.h"
 #include "proto/parameter.pb.h"
 #include "proto/replication.pb.h"
+#include "server/replication/push_norms.h"
 
 namespace covey::server {
 
@@ -61,6 +62,14 @@ class PushHistory {
   void Note(const PushKey& key, Version version);
   // Records that a push is never applied.
   void NoteDiscarded(const PushKey& key);
+  // Records the norm of a push that was just noted. Without effect for an unknown producer.
+  void NoteNorm(const Producer& producer, float norm, bool is_beyond);
+
+  // The usual norm of pushes: the median over the producers whose own is known and for which
+  // `counts` holds; of an even number, the lower one. Nothing = none is known. Linear.
+  std::optional<float> UsualNorm(absl::FunctionRef<bool(const Producer&)> counts) const;
+  // Those that have pushed something with a norm, in growing order.
+  void ForEachNorm(absl::FunctionRef<void(const Producer&, const PushNorms&)> call) const;
 
   bool Knows(const Producer& producer) const { return entries_.contains(producer); }
   // Whether the push of this sequence is known, of whichever incarnation.
@@ -68,6 +77,9 @@ class PushHistory {
   // Of the producers that are gone, the one that has been silent for the longest time. Linear.
   std::optional<Producer> FindOldest(absl::FunctionRef<bool(const Producer&)> is_gone) const;
   void Forget(const Producer& producer) { entries_.erase(producer); }
+
+  // Plants PlantedBug::kForgetNormsOnTakeover.
+  void ForgetNorms();
 
   // Everything, as one record per producer in growing order; and back. A restored history finds the
   // same as the described one. INVALID_ARGUMENT: no history has this description; the object must
@@ -84,6 +96,7 @@ class PushHistory {
     uint64_t incarnation = 0;
     uint64_t last_use = 0;
     DedupWindow window;
+    PushNorms norms;  // of pushes to a table with a gate
   };
 
   absl::btree_map<Producer, Entry> entries_;

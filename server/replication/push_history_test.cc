@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/replication/push_history.h"
 
+#include <optional>
 #include <vector>
 
 #include "common/cluster/limits.h"
@@ -128,15 +129,70 @@ TEST(PushHistory, AnswerAlikeOnceRestored) {
   EXPECT_EQ(restored.Digest(), producers.Digest());
 }
 
+TEST(PushHistory, KnowsTheUsualNormOfProducers) {
+  PushHistory producers;
+  const auto all = [](const Producer&) { return true; };
+  const auto push = [&](uint64_t producer, float norm, int times, bool is_beyond = false) {
+    for (int i = 0; i < times; ++i) {
+      producers.NoteNorm(Producer{.id = producer}, norm, is_beyond);
+    }
+  };
+  for (uint64_t id = 1; id <= 4; ++id) producers.Note(Key(id, 1, 1), Version(1));
+  push(9, 1, 8);  // it has pushed nothing else
+  push(1, 3, 7);
+  EXPECT_EQ(producers.UsualNorm(all), std::nullopt);
+  push(1, 3, 1);
+  EXPECT_EQ(producers.UsualNorm(all), 3);
+  push(2, 5, 8);
+  EXPECT_EQ(producers.UsualNorm(all), 3) << "the lower of two";
+  push(3, 1e30f, 8, true);
+  EXPECT_EQ(producers.UsualNorm(all), 5);
+  EXPECT_EQ(producers.UsualNorm([](const Producer& each) { return each.id != 2; }), 3);
+  std::vector<uint64_t> beyond;
+  producers.ForEachNorm(
+      [&](const Producer&, const PushNorms& norms) { beyond.push_back(norms.beyond_in_row()); });
+  EXPECT_EQ(beyond, (std::vector<uint64_t>{0, 0, 8}));
+
+  PushHistory restored;
+  for (const proto::ProducerRecord& record : Described(producers)) {
+    ASSERT_TRUE(restored.Restore(record).ok());
+  }
+  EXPECT_EQ(restored.Digest(), producers.Digest());
+  EXPECT_EQ(restored.UsualNorm(all), 5);
+  const uint64_t before = producers.Digest();
+  push(4, 2, 1);
+  EXPECT_NE(producers.Digest(), before);
+  restored.ForgetNorms();
+  EXPECT_EQ(restored.UsualNorm(all), std::nullopt);
+}
+
+TEST(PushHistory, OneWildPushMovesTheUsualNormLittle) {
+  PushNorms norms;
+  for (int i = 0; i < 20; ++i) norms.Note(1, false);
+  norms.Note(1e6f, true);
+  EXPECT_LT(norms.usual(), 6);
+  for (int i = 0; i < 20; ++i) norms.Note(1, false);
+  EXPECT_NEAR(norms.usual(), 1, 0.2);
+  EXPECT_EQ(norms.pushes(), 41u);
+  EXPECT_EQ(norms.beyond(), 1u);
+  EXPECT_EQ(norms.beyond_in_row(), 0u);
+}
+
 TEST(PushHistory, RefuseRecordsThatNobodyDescribes) {
   PushHistory producers;
   producers.Note(Key(1, 7, 3), Version(1));
   producers.Note(Key(1, 7, 5), Version(2));
-  std::vector<proto::ProducerRecord> wrong(4, Described(producers)[0]);
+  std::vector<proto::ProducerRecord> wrong(7, Described(producers)[0]);
   wrong[0].set_sequences(1, 2);
   wrong[1].add_sequences(9);
   wrong[2].set_window_begin(1);
   wrong[3].set_sequences(0, 0);
+  PushNorms norms;
+  norms.Note(1, false);
+  for (int i = 4; i < 7; ++i) *wrong[i].mutable_norms() = norms.ToProto();
+  wrong[4].mutable_norms()->set_usual_bits(0x7fc00000);
+  wrong[5].mutable_norms()->set_pushes(0);
+  wrong[6].mutable_norms()->set_beyond(2);
   for (const proto::ProducerRecord& record : wrong) {
     PushHistory restored;
     EXPECT_FALSE(restored.Restore(record).ok()) << record.ShortDebugString();

@@ -62,6 +62,9 @@ absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,
     } else {
       push_history_.Note(push.key, version());
     }
+    if (push.norm != 0) {
+      push_history_.NoteNorm(push.key.producer, push.norm, push.is_beyond_gate);
+    }
     if (push.group != GroupId()) clocks_.Advance(push.group, push.step);
   }
   return absl::OkStatus();

@@ -121,6 +121,8 @@ class ShardContent {
 
   // Plants PlantedBug::kForgetDedupOnTakeover.
   void ForgetPushes() { push_history_ = PushHistory(); }
+  // Plants PlantedBug::kForgetNormsOnTakeover.
+  void ForgetNorms() { push_history_.ForgetNorms(); }
 
  private:
   ShardContent(std::unique_ptr<DenseShard> dense, std::shared_ptr<SparseShard> sparse,

@@ -152,6 +152,8 @@ Message ToMessage(ShardRecord& record) {
     entry.set_group(push.group.value());
     entry.set_step(push.step.value());
     entry.set_discarded(push.discarded);
+    entry.set_norm(push.norm);
+    entry.set_beyond_gate(push.is_beyond_gate);
   }
   if (record.digest) request.set_digest(*record.digest);
   request.set_cut(record.cut);
@@ -231,7 +233,14 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, const Gradient
     record.pushes.push_back({.key = KeyOf(push.id()),
                              .group = GroupId(push.group()),
                              .step = Step(push.step()),
-                             .discarded = push.discarded()});
+                             .discarded = push.discarded(),
+                             .norm = push.norm(),
+                             .is_beyond_gate = push.beyond_gate()});
+    if (push.norm() != 0 && !IsNorm(push.norm())) {
+      return absl::InvalidArgumentError(absl::StrCat("record ", request.index(),
+                                                     " holds a push of norm ", push.norm(),
+                                                     "; run servers of one version"));
+    }
   }
   if (request.has_digest()) record.digest = request.digest();
   if (record.cut != 0 && (record.version != Version() || !record.pushes.empty())) {

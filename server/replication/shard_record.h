@@ -37,6 +37,10 @@ struct RecordedPush {
   // The push is part of no update. Its step still counts in the clock vector, unless `group` is
   // left out.
   bool discarded = false;
+  // Of a table with a gate: the norm of the push, 0 = it has none; and whether it is beyond the
+  // gate.
+  float norm = 0;
+  bool is_beyond_gate = false;
   // What recordings say of the push; it does not travel along the chain.
   uint64_t samples = 0;
   Version base_version;  // the gradient was computed on it; 0 = unknown

@@ -45,6 +45,7 @@ absl::StatusOr<TableRules> RulesOf(const proto::Table& table, const proto::Shard
   COVEY_ASSIGN_OR_RETURN(const TableDefinition definition, TableDefinition::InForce(table));
   TableRules rules{.contract = definition.contract,
                    .refuses_non_finite = definition.refuses_non_finite,
+                   .norm_gate = definition.norm_gate,
                    .asynchrony = definition.asynchrony,
                    .shard = {}};
   if (definition.sparse) {

@@ -28,6 +28,10 @@ struct ReceivedPush {
   uint64_t samples = 0;
   Version base_version;  // the gradient was computed on it; 0 = unknown
   double rate_factor = 1;
+  // Of the norm gate: as in RecordedPush. A discarded push has no samples.
+  float norm = 0;
+  bool is_beyond_gate = false;
+  bool is_discarded = false;
 };
 
 // Pushes that become one new version of a shard.

@@ -54,6 +54,15 @@ absl::Status CheckGroup(const Message& request, const ClusterView& view) {
                                            group->generation(), ", the push has ",
                                            push.group_generation(), "; follow the newer view"));
   }
+  // Who was a member in an older generation is not known here any more.
+  const uint64_t sender = request.from().node.value();
+  const auto& members = group->members();
+  if (group->generation() == push.group_generation() &&
+      std::find(members.begin(), members.end(), sender) == members.end()) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        view.NameOf(NodeId(sender)), " is no member of group ", push.group(), " of generation ",
+        group->generation(), "; a group's gradients are pushed by its members"));
+  }
   if (group->state() == proto::Group::ACTIVE) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat("group ", push.group(),
                                          group->state() == proto::Group::BROKEN

@@ -35,12 +35,12 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
   if (IsQuery(request)) {
     return absl::UnavailableError("it has not been received yet; push it with its gradient");
   }
-  const ReceivedPush received{.key = key,
-                              .group = GroupId(push.group()),
-                              .step = Step(push.group() == 0 ? 0 : push.step()),
-                              .samples = push.samples(),
-                              .base_version = Version(push.base_version()),
-                              .rate_factor = push.has_rate_factor() ? push.rate_factor() : 1};
+  ReceivedPush received{.key = key,
+                        .group = GroupId(push.group()),
+                        .step = Step(push.group() == 0 ? 0 : push.step()),
+                        .samples = push.samples(),
+                        .base_version = Version(push.base_version()),
+                        .rate_factor = push.has_rate_factor() ? push.rate_factor() : 1};
   COVEY_RETURN_IF_ERROR(aggregator_.gate().Admit(received.group, received.step));
   COVEY_RETURN_IF_ERROR(CheckRoom(key.producer));
   if (!push.functions().empty()) {
@@ -53,6 +53,7 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
     return false;
   }
   COVEY_ASSIGN_OR_RETURN(Taken taken, TakeGradient(request, keys));
+  PassGate(taken.gradient.spans(), received);
   shard_.ledger.Add(key, shard_.replica.has_required_successor() ? AckLedger::Ack::kReceived
                                                                  : AckLedger::Ack::kEarly);
   if (shard_.correction.compensates()) {
@@ -134,6 +135,18 @@ absl::Status PushPipeline::Screen(const Gradient& gradient, const proto::PushReq
   return status;
 }
 
+void PushPipeline::PassGate(const Gradient& gradient, ReceivedPush& push) {
+  const NormGate::Verdict verdict =
+      norm_gate_.Judge(gradient.elements, push.samples, push.key.producer,
+                       shard_.content().push_history(), *shard_.view);
+  push.norm = verdict.norm;
+  push.is_beyond_gate = verdict.is_beyond;
+  if (verdict.is_applied) return;
+  ++shard_.counters.discarded;
+  push.is_discarded = true;
+  push.samples = 0;
+}
+
 void PushPipeline::Discard(absl::Time now, const ReceivedPush& push, Outbox& outbox) {
   ++shard_.counters.discarded;
   ShardRecord record;
@@ -203,6 +216,9 @@ void PushPipeline::Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbo
     record.pushes.push_back({.key = push.key,
                              .group = push.group,
                              .step = push.step,
+                             .discarded = push.is_discarded,
+                             .norm = push.norm,
+                             .is_beyond_gate = push.is_beyond_gate,
                              .samples = push.samples,
                              .base_version = push.base_version});
   }

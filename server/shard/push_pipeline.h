@@ -18,18 +18,19 @@
 #include "server/replication/shard_record.h"
 #include "server/replication/table_rules.h"
 #include "server/shard/gradient_aggregator.h"
+#include "server/shard/norm_gate.h"
 #include "server/shard/served_shard.h"
 
 namespace covey::server {
 
 // Makes updates of pushes. A push runs through
 //
-//   dedup ─▶ sender lives? ─▶ contract admits? ─▶ room? ─▶ decoded ─▶ NaN screen ─▶ aggregated ─▶
-//   applied, and sent along the chain
+//   dedup ─▶ sender lives? ─▶ contract admits? ─▶ room? ─▶ decoded ─▶ NaN screen ─▶ norm gate ─▶
+//   aggregated ─▶ applied, and sent along the chain
 //
 // and a stage that refuses it changes nothing. A push that is too stale for the contract is
 // remembered, but not aggregated. Pushes without samples are applied like others, which changes no
-// value and makes no version. Functions are an update of their own, on arrival: their checks take
+// value and makes no version; a push that the gate keeps out goes on as one of these. Functions are an update of their own, on arrival: their checks take
 // the place of what comes after "room?".
 //
 // Actor-confined. Deterministic.
@@ -39,6 +40,7 @@ class PushPipeline {
   PushPipeline(ServedShard& shard, const TableRules& rules)
       : shard_(shard),
         refuses_non_finite_(rules.refuses_non_finite),
+        norm_gate_(rules.norm_gate),
         aggregator_(rules.contract, shard.spares, shard.content().shape().row_width,
                     rules.round_mean) {}
 
@@ -59,6 +61,7 @@ class PushPipeline {
   void Release() { aggregator_.Release(); }
   size_t held_bytes() const { return aggregator_.held_bytes(); }
 
+  const NormGate& norm_gate() const { return norm_gate_; }
   // Says what waits.
   const UpdateGate& gate() const { return aggregator_.gate(); }
   const Contract& contract() const { return gate().contract(); }
@@ -74,6 +77,8 @@ class PushPipeline {
   // The gradient of a push, checked and decoded.
   absl::StatusOr<Taken> TakeGradient(const Message& request, RequestKeys& keys);
   absl::Status Screen(const Gradient& gradient, const proto::PushRequest& push);
+  // A push that the gate keeps out goes on without samples.
+  void PassGate(const Gradient& gradient, ReceivedPush& push);
   void Discard(absl::Time now, const ReceivedPush& push, Outbox& outbox);
   // The functions of a push, checked.
   absl::StatusOr<std::vector<VectorFunction>> TakeFunctions(const proto::PushRequest& push) const;
@@ -86,6 +91,7 @@ class PushPipeline {
   // Constant after construction.
   ServedShard& shard_;
   const bool refuses_non_finite_;
+  const NormGate norm_gate_;
 
   // Owned by the actor's thread.
   GradientAggregator aggregator_;

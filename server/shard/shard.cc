@@ -77,6 +77,7 @@ Shard::Shard(ShardId id, std::shared_ptr<const ClusterView> view, Replica& repli
   if (content().index() > 0 && Planted(PlantedBug::kForgetDedupOnTakeover)) {
     replica.content()->ForgetPushes();
   }
+  if (Planted(PlantedBug::kForgetNormsOnTakeover)) replica.content()->ForgetNorms();
   FollowOrder();
 }
 
@@ -343,6 +344,16 @@ std::optional<proto::TableRows> Shard::ReportRows() const {
   report.set_evicted(rows->totals().evicted);
   report.set_refused(rows->totals().refused);
   report.set_bytes(rows->bytes());
+  return report;
+}
+
+std::vector<proto::GatedProducer> Shard::ReportGated() const {
+  std::vector<proto::GatedProducer> report =
+      pipeline_.norm_gate().Report(content().push_history(), *shard_.view);
+  for (proto::GatedProducer& gated : report) {
+    gated.set_table(shard_.id.table.value());
+    gated.set_shard(shard_.id.index.value());
+  }
   return report;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -104,6 +105,8 @@ class Shard {
   proto::TableAsynchrony ReportAsynchrony() const;
   // Nothing for a dense table.
   std::optional<proto::TableRows> ReportRows() const;
+  // The producers with pushes beyond the table's gate.
+  std::vector<proto::GatedProducer> ReportGated() const;
   // Why the shard makes no cut for the snapshot that the view orders; once.
   std::optional<std::string> TakeCutFailure() { return alignment_.TakeFailure(); }
 

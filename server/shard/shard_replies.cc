@@ -152,7 +152,8 @@ void ShardReplies::QueueDurableAcks(absl::Time now, const AggregatedUpdate& upda
     std::optional<Message> owed = shard_.ledger.TakeRecorded(push.key);
     if (!owed) continue;
     proto::PushReply& reply = *owed->envelope.mutable_push_reply();
-    reply.set_applied_version(shard_.version().value());
+    reply.set_applied_version(push.is_discarded ? 0 : shard_.version().value());
+    reply.set_discarded(push.is_discarded);
     reply.set_rows_refused(shard_.content().rows_refused());
     reply.set_durable(true);
     Describe(*reply.mutable_state());

@@ -62,6 +62,32 @@ class CliStatusTest(cluster.ProcessTest):
         self.assertEqual(1, missing.code, missing)
         self.assertIn("no such table", missing.lines("stderr")[0])
 
+    def quarantines_a_producer(self, node, asked):
+        """By hand: it is shown, and released."""
+        done = self.covey("quarantine", node, "--reason", "wild gradients", environment=asked)
+        self.assertEqual(0, done.code, done)
+        done.await_line(f"^{node} is quarantined since epoch .*, without effect: no table has a gate")
+        status = self.covey("status", environment=asked)
+        self.assertEqual(0, status.code, status)
+        status.await_line(f"^  {node} is quarantined since epoch .*: wild gradients, asked by hand; ")
+        again = self.covey("quarantine", node, "-o", "json", environment=asked)
+        described = json.loads("".join(again.lines()))
+        self.assertEqual("wild gradients, asked by hand", described["reason"])
+        for code, reason, words in [
+                (2, "name one producer", []),
+                (2, "a release has no reason", [node, "--release", "--reason", "x"]),
+                (1, "no active group and no live node has this name", ["group-9"]),
+                (1, f"it is not quarantined; these are: {node}", ["group-9", "--release"]),
+        ]:
+            run = self.covey("quarantine", *words, environment=asked)
+            self.assertEqual(code, run.code, run)
+            self.assertIn(reason, run.lines("stderr")[0])
+        released = self.covey("quarantine", node, "--release", environment=asked)
+        self.assertEqual(0, released.code, released)
+        released.await_line(f"^{node} is released since epoch ")
+        status = self.covey("status", "-o", "json", environment=asked)
+        self.assertEqual([], json.loads("".join(status.lines()))["summary"]["quarantined"])
+
     def test_a_cluster_from_healthy_to_unhealthy(self):
         running = cluster.Cluster(self, servers=1)
         asked = {"COVEY_SCHEDULER": running.address}
@@ -82,6 +108,7 @@ class CliStatusTest(cluster.ProcessTest):
         self.covey("status", "--events", environment=asked).await_line(f"'{names[0]}' created")
 
         self.changes_a_contract(names[0], asked)
+        self.quarantines_a_producer("server-0", asked)
 
         running.servers[0].signal(signal.SIGKILL)
         running.await_status(lambda now: not now["summary"]["healthy"], "a dead server")

@@ -73,6 +73,14 @@ class DefinitionsTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "round_mean is 'some'; use one of all, holders"):
             round_mean(round_mean="some")
 
+    def test_norm_gates(self):
+        self.assertNotIn("norm_gate", _fields())
+        gate = covey.norm_gate(20, quarantine_after=8)
+        self.assertEqual({"factor": 20.0, "quarantine_after": 8},
+                         _fields(norm_gate=gate)["norm_gate"])
+        rows = covey.SparseTableSpec("r", 2, norm_gate=covey.norm_gate(3))
+        self.assertEqual(3, json.loads(rows.to_json())["norm_gate"]["factor"])
+
     def test_wire(self):
         self.assertEqual("WIRE_INT8_BLOCK", _fields(wire="int8")["gradient_format"])
         with self.assertRaisesRegex(ValueError, "bfloat16"):

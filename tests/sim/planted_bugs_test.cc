@@ -61,6 +61,8 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kCutWithoutCopies, kSnapshotSparse},
       {PlantedBug::kNewMemberAhead, kWork},
       {PlantedBug::kMeanNotGiven, kGroups},
+      {PlantedBug::kIgnoreNormGate, kGated},
+      {PlantedBug::kForgetNormsOnTakeover, kGated},
   };
 }
 

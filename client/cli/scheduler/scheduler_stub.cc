@@ -147,6 +147,11 @@ absl::StatusOr<proto::ScaleReply> SchedulerStub::Scale(const proto::ScaleRequest
   return connection_->Ask(&proto::Scheduler::Stub::Scale, request);
 }
 
+absl::StatusOr<proto::QuarantineReply> SchedulerStub::Quarantine(
+    const proto::QuarantineRequest& request) {
+  return connection_->Ask(&proto::Scheduler::Stub::Quarantine, request);
+}
+
 absl::StatusOr<proto::CreateSnapshotReply> SchedulerStub::CreateSnapshot() {
   return connection_->Ask(&proto::Scheduler::Stub::CreateSnapshot, proto::CreateSnapshotRequest());
 }

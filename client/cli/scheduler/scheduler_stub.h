@@ -44,6 +44,8 @@ class SchedulerStub {
   // NOT_FOUND, FAILED_PRECONDITION, INVALID_ARGUMENT: see proto/scheduler.proto.
   absl::StatusOr<proto::DrainReply> Drain(const proto::DrainRequest& request);
   absl::StatusOr<proto::ScaleReply> Scale(const proto::ScaleRequest& request);
+  // NOT_FOUND, INVALID_ARGUMENT, RESOURCE_EXHAUSTED: see proto/scheduler.proto.
+  absl::StatusOr<proto::QuarantineReply> Quarantine(const proto::QuarantineRequest& request);
   // FAILED_PRECONDITION: the job has no store.
   absl::StatusOr<proto::CreateSnapshotReply> CreateSnapshot();
   // FAILED_PRECONDITION, INVALID_ARGUMENT: see proto/scheduler.proto.

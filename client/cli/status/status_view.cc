@@ -10,6 +10,7 @@
 #include "client/cli/console/json_text.h"
 #include "client/cli/console/text_table.h"
 #include "client/cli/status/at_risk.h"
+#include "client/cli/status/gate_view.h"
 #include "client/cli/status/members_view.h"
 #include "client/cli/status/replication.h"
 #include "client/cli/status/tables_view.h"
@@ -81,12 +82,16 @@ std::string StatusText(const proto::StatusReply& status) {
   if (const std::string durability = DurabilityLine(status.at_risk()); !durability.empty()) {
     absl::StrAppend(&text, "  ", durability, "\n");
   }
+  for (const std::string& line : QuarantineLines(view)) absl::StrAppend(&text, "  ", line, "\n");
   if (view.nodes_size() > 0) absl::StrAppend(&text, "\n", NodesText(status));
   if (const std::string workers = WorkersText(status); !workers.empty()) {
     absl::StrAppend(&text, "\n", workers);
   }
   if (view.groups_size() > 0) absl::StrAppend(&text, "\n", GroupsText(status));
   if (view.tables_size() > 0) absl::StrAppend(&text, "\n", TablesInUseText(status));
+  if (const std::string gated = GatedText(status); !gated.empty()) {
+    absl::StrAppend(&text, "\n", gated);
+  }
   if (status.events_size() > 0) {
     TextTable events({"AT", "EVENT"});
     for (const proto::Event& event : status.events()) {
@@ -120,6 +125,8 @@ std::string StatusJson(const proto::StatusReply& status) {
   }
   json["summary"]["draining"] = std::move(draining);
   json["summary"]["failures"] = std::move(failures);
+  json["summary"]["quarantined"] = QuarantinedJson(status.view());
+  json["summary"]["gated"] = GatedJson(status);
   const uint32_t servers = ServersStaying(status.view());
   Json tables = Json::array();
   for (const proto::Table& table : status.view().tables()) {

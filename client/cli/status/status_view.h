@@ -18,12 +18,14 @@ std::vector<std::string> Problems(const proto::StatusReply& status);
 // Keeps the newest `count` events.
 void KeepLastEvents(proto::StatusReply& status, size_t count);
 
-// For humans: nodes by role, workers in training, groups, tables, events.
+// For humans: producers in quarantine, nodes by role, workers in training, groups, tables, pushes
+// beyond the gates of tables, events.
 std::string StatusText(const proto::StatusReply& status);
 // The reply with the field names of the protocol, and "summary" beside them: "healthy", "problems",
 // "alive", "dead", "left", "active_groups", "broken_groups", "done_groups", "waiting_for",
 // "draining" (names), "failures" (each "node", "reason", "replaced"), "replication" (per table,
-// "shards", "shards_short", "shards_nowhere", "replicas_joining", "whole", ...).
+// "shards", "shards_short", "shards_nowhere", "replicas_joining", "whole", ...), "quarantined" and
+// "gated" (gate_view.h).
 std::string StatusJson(const proto::StatusReply& status);
 
 }  // namespace covey::cli

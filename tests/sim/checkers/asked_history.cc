@@ -2,6 +2,7 @@
 #include "tests/sim/checkers/asked_history.h"
 
 #include "tests/sim/checkers/shard_reply.h"
+#include "tests/sim/network/forgery.h"
 
 namespace covey::sim {
 
@@ -15,7 +16,7 @@ void AskedHistory::OnSend(absl::Time, const Message& message) {
     return;
   }
   const auto reply = ReadShardReply(message);
-  if (!reply) return;
+  if (!reply || request >= kForgedRequests) return;
   const uint64_t asker = message.to().node.value();
   if (asked_[{asker, request}].count(reply->history.generation) > 0) return;
   violations_.Add("asked_history",

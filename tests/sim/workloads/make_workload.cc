@@ -17,6 +17,7 @@ std::unique_ptr<Workload> MakeWorkload(absl::string_view name, Random random,
   COVEY_CHECK(IsWorkload(name));
   if (name == kCounting) return MakeCountingWorkload(random, violations);
   if (name == kFunctions) return MakeFunctionsWorkload(random, violations);
+  if (name == kGated) return MakeGatedWorkload(random, violations);
   if (name == kGroups) return MakeGroupsWorkload(random, violations);
   if (name == kInitialize) return MakeInitializeWorkload(random, violations);
   if (name == kSnapshot) return MakeSnapshotWorkload(random, violations);

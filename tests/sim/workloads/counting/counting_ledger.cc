@@ -11,6 +11,12 @@
 #include "tests/sim/workloads/counting/counting_functions.h"
 
 namespace covey::sim {
+namespace {
+
+// As PushNorms of the product.
+constexpr int64_t kPushesUntilKnown = 8;
+
+}  // namespace
 
 void CountingLedger::OnSend(absl::Time, const Message& message) {
   if (message.envelope.has_push_request()) return NotePush(message);
@@ -45,9 +51,43 @@ void CountingLedger::NoteAnswer(const ShardReply& reply) {
   if (!reply.push->durable()) return;
   push.durable = true;
   push.applied = std::max(push.applied, reply.push->applied_version());
+  if (is_gated_) NoteVerdict(reply, slot->second);
+}
+
+void CountingLedger::NoteVerdict(const ShardReply& reply, uint64_t slot) {
+  Push& push = histories_[reply.history][slot];
+  push.kept_out = push.kept_out || reply.push->discarded();
+  const uint64_t applied = reply.push->applied_version();
+  const auto complain = [&](const absl::AlphaNum& what) {
+    violations_.Add("counting",
+                    absl::StrCat("shard ", reply.history.shard.index.value(), " generation ",
+                                 reply.history.generation, ": the push of slot ", slot, " ", what));
+  };
+  if (push.kept_out && !IsWild(slot)) complain("is ordinary, and was kept out");
+  if (push.kept_out && push.applied > 0) complain("was applied, and was kept out");
+  if (applied == 0) return;
+  std::map<uint64_t, std::set<uint64_t>>& ordinary = ordinary_[reply.history];
+  if (!IsWild(slot)) {
+    ordinary[reply.push->id().producer()].insert(applied);
+    return;
+  }
+  for (const auto& [producer, versions] : ordinary) {
+    const auto before = std::distance(versions.begin(), versions.lower_bound(applied));
+    if (before >= kPushesUntilKnown && alive_.contains(producer)) {
+      return complain(absl::StrCat("is wild, and was applied as version ", applied, " after ",
+                                   before, " ordinary ones of producer ", producer));
+    }
+  }
 }
 
 void CountingLedger::NoteView(const proto::ClusterView& view) {
+  for (const proto::Node& node : view.nodes()) {
+    if (node.state() == proto::Node::ALIVE) {
+      alive_.insert(node.id());
+    } else {
+      alive_.erase(node.id());
+    }
+  }
   for (const proto::Table& table : view.tables()) {
     for (const proto::Shard& shard : table.shards()) {
       const auto joined =
@@ -97,7 +137,7 @@ void CountingLedger::CheckValues(const ShardReply& reply) {
   uint64_t included = 0;
   double sum = 0;
   for (uint64_t slot = 0; slot < reply.values.size(); ++slot) {
-    const float value = reply.values[slot];
+    const float value = TamedOf(slot, reply.values[slot]);
     if (value == 0) continue;
     ++included;
     sum += value;
@@ -110,8 +150,9 @@ void CountingLedger::CheckValues(const ShardReply& reply) {
   }
   const uint64_t version = reply.state->version();
   for (const auto& [slot, push] : histories_[reply.history]) {
-    if (push.applied == 0) continue;
     const float value = reply.values[slot];
+    if (push.kept_out && value != 0) Complain(reply.history, slot, value, "it was kept out");
+    if (push.applied == 0) continue;
     if (push.applied <= version && value == 0) {
       Complain(reply.history, slot, 0, "an applied push is lost");
     } else if (push.applied > version && value != 0) {
@@ -168,7 +209,8 @@ std::optional<uint64_t> CountingLedger::OnlyGenerationOf(ShardId shard, uint64_t
 void CountingLedger::CheckFinal(const ShardHistory& history, std::span<const float> values,
                                 uint64_t slots_end) {
   for (const auto& [slot, push] : histories_[history]) {
-    if (slot >= slots_end || IsOnce(history.shard, values[slot])) continue;
+    if (slot >= slots_end || IsOnce(history.shard, TamedOf(slot, values[slot]))) continue;
+    if (push.kept_out && values[slot] == 0) continue;
     if (push.durable) {
       Complain(history, slot, values[slot], "an acknowledged push is lost");
     } else if (flushed_.count(slot) > 0 &&

@@ -13,6 +13,7 @@
 #include "tests/sim/checkers/shard_reply.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/process/observer.h"
+#include "tests/sim/workloads/counting/counting_plan.h"
 
 namespace covey::sim {
 
@@ -26,6 +27,10 @@ namespace covey::sim {
 //  - the version counts the updates, of `arrivals` pushes each. When a client flushes, or replicas
 //    join a head that was alone, the head applies its partial buffer: an update of fewer pushes has
 //    more of each.
+// And of a table with a norm gate:
+//  - no push but a wild one is kept out, and none that is kept out is in any version;
+//  - no wild push is applied once some producer that lives has had as many ordinary ones applied,
+//    in earlier versions of that history, as make its usual norm known.
 class CountingLedger : public Observer {
  public:
   // `slots`: elements of a shard, or of the home row of a sparse one, or bits of its vectors.
@@ -42,6 +47,8 @@ class CountingLedger : public Observer {
   // Rows of a sparse table are made late: the home rows do not show all pushes, and replies are not
   // compared with them.
   void ExpectLateRows() { rows_are_late_ = true; }
+  // The table has a gate, and some pushes are wild.
+  void ExpectGate() { is_gated_ = true; }
   // How rows travel in replies.
   void ExpectRowsOf(WireFormat type) { row_type_ = type; }
   // Whether a push that was applied exactly once can result in this value.
@@ -59,6 +66,7 @@ class CountingLedger : public Observer {
     bool durable = false;
     // The version at which it was applied; 0 = unknown.
     uint64_t applied = 0;
+    bool kept_out = false;
   };
   // By slot: the acknowledgments of servers.
   using History = std::map<uint64_t, Push>;
@@ -68,7 +76,11 @@ class CountingLedger : public Observer {
   void NoteView(const proto::ClusterView& view);
   void NotePush(const Message& message);
   void NoteAnswer(const ShardReply& reply);
+  void NoteVerdict(const ShardReply& reply, uint64_t slot);
   void CheckValues(const ShardReply& reply);
+  bool IsWild(uint64_t slot) const { return is_gated_ && IsWildSlot(slot); }
+  // What is in the slot, as if the push were not wild.
+  float TamedOf(uint64_t slot, float value) const { return IsWild(slot) ? value / kWild : value; }
   // The only history of the shard in which some server has received the push; nothing when there
   // are several.
   std::optional<uint64_t> OnlyGenerationOf(ShardId shard, uint64_t slot) const;
@@ -84,6 +96,10 @@ class CountingLedger : public Observer {
   std::map<ShardId, uint64_t> generations_;  // newest published
   bool history_was_lost_ = false;
   bool rows_are_late_ = false;
+  bool is_gated_ = false;
+  // By history and producer: the versions of its ordinary pushes.
+  std::map<ShardHistory, std::map<uint64_t, std::set<uint64_t>>> ordinary_;
+  std::set<uint64_t> alive_;  // nodes, by the newest view
   WireFormat row_type_ = WireFormat::kFloat32;
   // A client flushed, or a head was alone and replicas joined it.
   std::set<ShardId> hurried_;

@@ -41,6 +41,7 @@ proto::TableSpec CountingPlan::Spec() const {
   spec.mutable_learning_rate()->set_base(1);
   spec.mutable_contract()->set_kind(contract);
   if (contract == proto::Contract::BUFFERED) spec.mutable_contract()->set_buffer(arrivals);
+  if (gated) spec.mutable_norm_gate()->set_factor(100);
   SetReplicas(replicas, spec);
   return spec;
 }
@@ -48,7 +49,10 @@ proto::TableSpec CountingPlan::Spec() const {
 std::vector<float> CountingPlan::Gradient(uint64_t slot, uint32_t count) const {
   // An update is divided by its samples, one per arrival; so this gradient adds exactly 1.
   std::vector<float> gradient(count * slots());
-  for (uint32_t i = 0; i < count; ++i) gradient[i * slots() + slot] = -static_cast<float>(arrivals);
+  const float size = gated && IsWildSlot(slot) ? kWild : 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    gradient[i * slots() + slot] = -size * static_cast<float>(arrivals);
+  }
   return gradient;
 }
 
@@ -94,7 +98,7 @@ proto::DataType DrawRowType(Random random) {
 
 std::string Describe(const CountingPlan& plan) {
   return absl::StrCat(plan.sparse ? "sparse " : "", plan.functions ? "functions " : "",
-                      "clients=", plan.clients, " shards=", plan.shards,
+                      plan.gated ? "gated " : "", "clients=", plan.clients, " shards=", plan.shards,
                       " arrivals=", plan.arrivals, " replicas=", plan.replicas,
                       " contract=", proto::Contract::Kind_Name(plan.contract),
                       plan.sparse ? absl::StrCat(" rows={", plan.life_cycle.ShortDebugString(),

@@ -11,6 +11,12 @@
 
 namespace covey::sim {
 
+// A wild push adds this to its slot in place of 1.
+inline constexpr float kWild = 1 << 30;
+// Whether the push of this slot is wild, where the table has a gate. The first ones are not, so that
+// the shards learn what is usual.
+constexpr bool IsWildSlot(uint64_t slot) { return slot >= 60 && slot % 8 == 3; }
+
 // Configuration of a run of the workload "counting". A value.
 struct CountingPlan {
   // Fillers that the auditor pushes to empty the servers' buffers.
@@ -29,6 +35,8 @@ struct CountingPlan {
   bool sparse = false;
   // The table is one of vectors, pushes are functions, and slots are bits (counting_functions.h).
   bool functions = false;
+  // The table has a norm gate, and some pushes are wild.
+  bool gated = false;
   // Which rows of a sparse table are made, and which go.
   proto::SparseRows life_cycle;
   // Of a sparse table. Values are 0, 1, and 1.5, 2 or 3 where an update had fewer pushes, all of

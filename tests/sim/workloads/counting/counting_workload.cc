@@ -38,10 +38,12 @@ class CountingWorkload : public Workload {
         ledger_(violations, plan_.arrivals, plan_.slots()),
         outcomes_(ledger_, violations) {
     if (plan_.admits_late()) ledger_.ExpectLateRows();
+    if (plan_.gated) ledger_.ExpectGate();
     ledger_.ExpectRowsOf(*RowTypeFromProto(plan_.row_type));
   }
 
   std::string name() const override {
+    if (plan_.gated) return std::string(kGated);
     return std::string(plan_.sparse ? kSparse : plan_.functions ? kFunctions : kCounting);
   }
   uint32_t groups() const override { return 1; }
@@ -160,6 +162,14 @@ std::string CountingWorkload::Report() const {
 
 std::unique_ptr<Workload> MakeCountingWorkload(Random random, Violations& violations) {
   return std::make_unique<CountingWorkload>(DrawCountingPlan(random), violations);
+}
+
+std::unique_ptr<Workload> MakeGatedWorkload(Random random, Violations& violations) {
+  CountingPlan plan = DrawCountingPlan(random);
+  plan.gated = true;
+  // Pushes of one update would have to share what a wild one leaves to them.
+  plan.arrivals = 1;
+  return std::make_unique<CountingWorkload>(plan, violations);
 }
 
 std::unique_ptr<Workload> MakeFunctionsWorkload(Random random, Violations& violations) {

@@ -18,4 +18,7 @@ std::unique_ptr<Workload> MakeSparseWorkload(Random random, Violations& violatio
 // The same with a table of vectors: each push is a function (counting_functions.h).
 std::unique_ptr<Workload> MakeFunctionsWorkload(Random random, Violations& violations);
 
+// The same with a table that has a norm gate: some pushes are wild (counting_plan.h).
+std::unique_ptr<Workload> MakeGatedWorkload(Random random, Violations& violations);
+
 }  // namespace covey::sim
