@@ -30,6 +30,7 @@ _FLOOD_CONNECTIONS = 300
 # Fewer than that; the usual limit is 1,024, and as easily exceeded.
 _FILES_OF_A_SHELL = 256
 _CLIENT, _SERVER = 4, 2  # proto.Role
+_OF_A_GROUP = 1  # PushId.ProducerKind
 _HOUR = 3600
 _SEED = 20261126
 
@@ -499,22 +500,35 @@ class HostilePeersTest(cluster.ProcessTest):
             wire.PUSH_REQUEST, wire.push(table=1)), [bytes(8)] * (wire.FRAMES_MAX + 1)),
                             "frames")
 
-    def table(self):
-        """A table and one of its shards whose first server is server 1."""
-        for table in self.view["tables"]:
-            for shard in table["shards"]:
-                head = shard["chain"][0]
-                if head["node"] == self.servers[1]["id"] and head.get("loop") == 1:
-                    return int(table["id"]), shard
-        raise AssertionError(f"no shard at server 1: {self.view['tables']}")
+    def shard_at_server_1(self, name):
+        """(table id, shard) of this table, in the server's first data loop."""
+        [table] = [table for table in self.view["tables"] if table["spec"]["name"] == name]
+        return int(table["id"]), next(
+            shard for shard in table["shards"]
+            if (shard["chain"][0]["node"], shard["chain"][0].get("loop")) == (self.servers[1]["id"], 1))
 
     def node_pushes_for_another(self):
-        table, shard = self.table()
+        table, shard = self.shard_at_server_1("ledger/async")
         frame = bytes(4 * ledger.SLOTS * ledger.ELEMENTS)
         answer = self.ask(wire.PUSH_REQUEST, wire.push(
             table, shard=int(shard.get("index", 0)), generation=int(shard["generation"]),
             producer=int(self.servers[0]["id"])), [frame])
         self.assertIn(b"does not fit its sender", answer)
+
+    def node_pushes_for_a_group(self):
+        """The group's next steps, so that its own pushes would count as repetitions."""
+        [group] = self.view["groups"]
+        table, shard = self.shard_at_server_1("ledger/group")
+        step = max(int(event["number"]) for event in ledger.events(self.workers[0], "step")) + 200
+        frame = bytes(4 * ledger.SLOTS * ledger.ELEMENTS)
+        identity = (wire.number(1, table) + wire.number(2, int(shard.get("index", 0)))
+                    + wire.number(3, int(group["id"])) + wire.number(4, _OF_A_GROUP)
+                    + wire.fixed64(5, int(group["generation"])) + wire.number(6, step))
+        answer = self.ask(wire.PUSH_REQUEST, wire.nested(1, identity)
+                          + wire.number(2, int(shard["generation"])) + wire.number(3, 1)
+                          + wire.number(5, step) + wire.number(7, int(group["id"]))
+                          + wire.number(8, int(group["generation"])) + wire.number(9, 1000), [frame])
+        self.assertIn(b"is no member of group", answer)
 
     def node_registers_with_anothers_key(self):
         stolen = base64.b64decode(self.servers[0]["data_key"])
