@@ -411,6 +411,7 @@ int Main(int argc, char** argv) {
     return kExitUsage;
   }
   RefuseTls12();
+  AllowManyConnections();
   const auto tls = LoadTlsCredentials(
       config.tls, {.role = IdentityRole::kScheduler, .job = config.job_name}, absl::Now());
   const absl::Status exposed = CheckExposure({.setting = "--host",

@@ -365,6 +365,7 @@ int Main(int argc, const char* const* argv) {
   options.Add("join-deadline", &config.join_deadline, "give up joining after this duration");
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
   InitProcess(config.rank < 0 ? "server" : absl::StrCat("server-", config.rank));
+  AllowManyConnections();
   if (const absl::Status status = config.Validate(); !status.ok()) {
     LogError("server_config", {{"reason", status.message()}});
     return 2;

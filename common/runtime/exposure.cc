@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/runtime/exposure.h"
 
+#include <sys/resource.h>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -33,6 +35,13 @@ absl::Status CheckExposure(const Exposure& exposure) {
       ", which other hosts reach, and this process has no credentials: everybody there could take "
       "part in the job. Give --tls DIR ('covey certificates issue' makes DIR), or --insecure where "
       "everybody on the network is trusted"));
+}
+
+void AllowManyConnections() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 std::optional<int> WaitForTerminationInsecurely(absl::string_view address) {

@@ -25,6 +25,11 @@ struct Exposure {
 // has said that this is wanted; INVALID_ARGUMENT: --insecure together with credentials. Pure.
 absl::Status CheckExposure(const Exposure& exposure);
 
+// Lets this process have as many open files and sockets as the system allows any. With the usual
+// 1,024 a stranger could open as many connections, and nobody else would get one. Not for programs
+// of users, which may use select().
+void AllowManyConnections();
+
 // As WaitForTermination; meanwhile logs a warning once a minute that everybody who reaches
 // `address` is served.
 std::optional<int> WaitForTerminationInsecurely(absl::string_view address);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/runtime/exposure.h"
 
+#include <sys/resource.h>
+
 #include <string>
 
 #include "gmock/gmock.h"
@@ -19,6 +21,19 @@ TEST(ExposureTest, KnowsTheAddressesOfThisHost) {
                            "127.example.org"}) {
     EXPECT_FALSE(IsLoopback(host)) << host;
   }
+}
+
+TEST(ExposureTest, AllowsAsManyConnectionsAsTheSystem) {
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few = {.rlim_cur = 64, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  AllowManyConnections();
+  rlimit after = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &after), 0);
+  EXPECT_EQ(after.rlim_cur, before.rlim_max);
+  EXPECT_EQ(after.rlim_max, before.rlim_max);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(ExposureTest, RefusesToListenForEverybodyUnlessTold) {

@@ -40,6 +40,9 @@ constexpr int kRequestBytesMax = 1 << 20;
 // Memory that gRPC may use for connections and calls; beyond it new connections are closed and the
 // costliest calls are ended.
 constexpr size_t kMemoryMax = 128 << 20;
+// A connection that has not completed its handshake by then is closed: it has proven nothing, and
+// takes room.
+constexpr int kHandshakeMilliseconds = 10'000;
 // With certificates: new calls use a new connection after this time, and so the certificate that
 // their caller has by then. Open calls stay on the old one.
 constexpr int kConnectionAgeMilliseconds = 600'000;
@@ -297,6 +300,7 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
     if (options.tls != nullptr) {
       builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kConnectionAgeMilliseconds);
     }
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
     // With two schedulers on one port, each would get some of the calls.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,

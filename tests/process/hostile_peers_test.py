@@ -11,6 +11,7 @@ import inspect
 import json
 import os
 import random
+import resource
 import socket
 import ssl
 import struct
@@ -26,7 +27,10 @@ _WORKERS = 2
 # Long enough for a busy machine: the bar is twice this period.
 _HEARTBEAT_MS = 2000
 _FLOOD_CONNECTIONS = 300
+# Fewer than that; the usual limit is 1,024, and as easily exceeded.
+_FILES_OF_A_SHELL = 256
 _CLIENT, _SERVER = 4, 2  # proto.Role
+_OF_A_GROUP = 1  # PushId.ProducerKind
 _HOUR = 3600
 _SEED = 20261126
 
@@ -57,13 +61,16 @@ class HostilePeersTest(cluster.ProcessTest):
         self.random = random.Random(_SEED)
         self.tls = cluster.certificates(self)
         self.authority = os.path.join(self.folder, "ca")
+        _, files_max = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES_OF_A_SHELL, files_max))
         self.running = _TappedCluster(
             self, servers=_SERVERS, workers=_WORKERS, loops=_LOOPS, tls=self.tls,
             scheduler_options=["--heartbeat", f"{_HEARTBEAT_MS}ms", "--silence-min", "10s"],
             server_options=["--transport", "tcp"])
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
         for tap in self.running.taps:
             self.addCleanup(tap.close)
-        self.held = []
+        self.held, self.slow = [], []
         self.addCleanup(lambda: [connection.close() for connection in self.held])
         self.producers = [ledger.Producer(self, self.running, "async", slot,
                                           options=["--pause", "10ms"]) for slot in range(2)]
@@ -259,6 +266,7 @@ class HostilePeersTest(cluster.ProcessTest):
         for _ in range(_FLOOD_CONNECTIONS):
             connection = control_caller.connect(self.running.port)
             connection.sendall(hello[: self.random.randrange(len(hello))])
+            self.slow.append(connection)
             self.held.append(connection)
         self.assertIsNotNone(self.running.status())
 
@@ -492,22 +500,35 @@ class HostilePeersTest(cluster.ProcessTest):
             wire.PUSH_REQUEST, wire.push(table=1)), [bytes(8)] * (wire.FRAMES_MAX + 1)),
                             "frames")
 
-    def table(self):
-        """A table and one of its shards whose first server is server 1."""
-        for table in self.view["tables"]:
-            for shard in table["shards"]:
-                head = shard["chain"][0]
-                if head["node"] == self.servers[1]["id"] and head.get("loop") == 1:
-                    return int(table["id"]), shard
-        raise AssertionError(f"no shard at server 1: {self.view['tables']}")
+    def shard_at_server_1(self, name):
+        """(table id, shard) of this table, in the server's first data loop."""
+        [table] = [table for table in self.view["tables"] if table["spec"]["name"] == name]
+        return int(table["id"]), next(
+            shard for shard in table["shards"]
+            if (shard["chain"][0]["node"], shard["chain"][0].get("loop")) == (self.servers[1]["id"], 1))
 
     def node_pushes_for_another(self):
-        table, shard = self.table()
+        table, shard = self.shard_at_server_1("ledger/async")
         frame = bytes(4 * ledger.SLOTS * ledger.ELEMENTS)
         answer = self.ask(wire.PUSH_REQUEST, wire.push(
             table, shard=int(shard.get("index", 0)), generation=int(shard["generation"]),
             producer=int(self.servers[0]["id"])), [frame])
         self.assertIn(b"does not fit its sender", answer)
+
+    def node_pushes_for_a_group(self):
+        """The group's next steps, so that its own pushes would count as repetitions."""
+        [group] = self.view["groups"]
+        table, shard = self.shard_at_server_1("ledger/group")
+        step = max(int(event["number"]) for event in ledger.events(self.workers[0], "step")) + 200
+        frame = bytes(4 * ledger.SLOTS * ledger.ELEMENTS)
+        identity = (wire.number(1, table) + wire.number(2, int(shard.get("index", 0)))
+                    + wire.number(3, int(group["id"])) + wire.number(4, _OF_A_GROUP)
+                    + wire.fixed64(5, int(group["generation"])) + wire.number(6, step))
+        answer = self.ask(wire.PUSH_REQUEST, wire.nested(1, identity)
+                          + wire.number(2, int(shard["generation"])) + wire.number(3, 1)
+                          + wire.number(5, step) + wire.number(7, int(group["id"]))
+                          + wire.number(8, int(group["generation"])) + wire.number(9, 1000), [frame])
+        self.assertIn(b"is no member of group", answer)
 
     def node_registers_with_anothers_key(self):
         stolen = base64.b64decode(self.servers[0]["data_key"])
@@ -564,6 +585,8 @@ class HostilePeersTest(cluster.ProcessTest):
               f"{ {honest[node]: ms for node, ms in watch.longest_ms.items()} } ms in "
               f"{watch.polls} polls", flush=True)
         self.assertEqual(0, watch.failures)
+        for connection in self.slow:  # the scheduler has waited for 10 s
+            self.assertEqual(b"", control_caller.read_all(connection))
         self.assertLessEqual(max(watch.longest_ms.values()), 2 * _HEARTBEAT_MS)
         status = self.running.await_status(
             lambda status: all(now - then >= count for now, then, count in zip(
