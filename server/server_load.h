@@ -14,8 +14,8 @@ namespace covey::server {
 proto::ServerLoad LoadOf(const ShardCounters& counters);
 
 // Adds up loads: those of shards to the load of their loop, and those of loops to the load of the
-// server. The reports of one table are merged; they come in growing order of table. Of the producers
-// with pushes beyond gates those remain that have the most in a row.
+// server. The reports of one table are merged; they come in growing order of table. Of the
+// producers with pushes beyond gates those remain that have the most in a row.
 //
 // Not thread-safe.
 class ServerLoadSum {

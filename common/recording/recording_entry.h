@@ -39,9 +39,9 @@ namespace covey {
 //
 // Kind and flags are one byte. The flag 1 of a record says that it is an update; flags of a push: 1
 // its producer is a group, 2 discarded, 4 its group is the producer and its step the sequence, 8 it
-// has a norm, 16 it has one and is beyond the table's gate. All other numbers are varints as in Protocol Buffers: 7 bits per byte, the lowest first, in as few
-// bytes as possible. A value has one encoding only, and any other is refused.
-
+// has a norm, 16 it has one and is beyond the table's gate. All other numbers are varints as in
+// Protocol Buffers: 7 bits per byte, the lowest first, in as few bytes as possible. A value has one
+// encoding only, and any other is refused.
 // A head begins to apply records to a shard. The entries that follow name it by `stream`.
 struct ShardBegin {
   // From 0, in the order of the loop's files.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "absl/status/status.h"
 #include "common/base/check.h"
 
 namespace covey::server {

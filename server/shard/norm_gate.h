@@ -17,11 +17,11 @@ namespace covey::server {
 // all: NormGate of table.proto. The head judges, and the record says the norm and the verdict, so
 // that every replica knows the same norms, and judges alike once it is the head.
 //
-// Promises: a push beyond the gate changes no value. A gate that has seen fewer than eight pushes of
-// every live producer passes all. Not promised: that a wild producer is found among as many wild
-// ones; a gradient that is wrong, but of usual size, is applied. Where the norms of all producers
-// grow beyond the factor at once, their pushes are kept out until the running means have followed,
-// which takes at most some 20 pushes of each for each factor of a million.
+// Promises: a push beyond the gate changes no value. While no live producer has pushed eight
+// gradients, all pass. Not promised: that a wild producer is found among as many wild ones; a
+// gradient that is wrong, but of usual size, is applied. Where the norms of all producers grow
+// beyond the factor at once, their pushes are kept out until the running means have followed, which
+// takes at most some 20 pushes of each for each factor of a million.
 //
 // Pure.
 class NormGate {

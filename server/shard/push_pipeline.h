@@ -30,9 +30,8 @@ namespace covey::server {
 //
 // and a stage that refuses it changes nothing. A push that is too stale for the contract is
 // remembered, but not aggregated. Pushes without samples are applied like others, which changes no
-// value and makes no version; a push that the gate keeps out goes on as one of these. Functions are an update of their own, on arrival: their checks take
-// the place of what comes after "room?".
-//
+// value and makes no version; a push that the gate keeps out goes on as one of these. Functions are
+// an update of their own, on arrival: their checks take the place of what comes after "room?".
 // Actor-confined. Deterministic.
 class PushPipeline {
  public:

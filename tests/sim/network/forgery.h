@@ -8,9 +8,9 @@
 
 namespace covey::sim {
 
-// What a hostile process of the job can send. It cannot pretend to be another node, because messages
-// are sealed, but it knows the messages of others, and every field and frame of its own is as it
-// likes.
+// What a hostile process of the job can send. It cannot pretend to be another node, because
+// messages are sealed, but it knows the messages of others, and every field and frame of its own is
+// as it likes.
 
 // Requests that hostile processes forge are numbered from here on; no honest one gets there.
 inline constexpr uint64_t kForgedRequests = uint64_t{1} << 60;

@@ -211,8 +211,8 @@ void SimNetwork::MaybeForge(PortId from, PortId to, const Message& message) {
   const uint64_t request = message.envelope.header().request_id();
   *forged.envelope.mutable_header() = ports_.at(forger).header;
   forged.envelope.set_from_loop(ports_.at(forger).loop);
-  // A forged reply has to name the request. A forged request needs a name of its own, or its refusal
-  // would pass for that of an honest request of the forger.
+  // A forged reply has to name the request. A forged request needs a name of its own, or its
+  // refusal would pass for that of an honest request of the forger.
   forged.envelope.mutable_header()->set_request_id(
       IsReply(message.envelope) ? request : kForgedRequests + ++forged_);
   Carry(id, EndOf(connections_.at(id), forger), std::move(forged));

@@ -92,7 +92,8 @@ class SimNetwork {
   void MakeHostile(HostId host) { hostile_.insert(host); }
   // Plants the bug of bent_slice.h: one in this many of the messages that it can concern is bent.
   void BendSlices(uint64_t one_in) { bend_one_in_ = one_in; }
-  // Ends loss, corruption, retries, forgery and long delays; blocks and clogs end by their own calls.
+  // Ends loss, corruption, retries, forgery and long delays; blocks and clogs end by their own
+  // calls.
   void Heal();
 
  private:

@@ -13,8 +13,8 @@ namespace covey::sim {
 
 // A wild push adds this to its slot in place of 1.
 inline constexpr float kWild = 1 << 30;
-// Whether the push of this slot is wild, where the table has a gate. The first ones are not, so that
-// the shards learn what is usual.
+// Whether the push of this slot is wild, where the table has a gate. The first ones are not, so
+// that the shards learn what is usual.
 constexpr bool IsWildSlot(uint64_t slot) { return slot >= 60 && slot % 8 == 3; }
 
 // Configuration of a run of the workload "counting". A value.
