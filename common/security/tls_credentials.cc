@@ -119,8 +119,9 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentials::ForSchedulersOf(
   return tls::TlsCredentials(options);
 }
 
-int32_t TlsCredentials::RankOr(int32_t rank) const {
-  return identity_.rank.has_value() ? static_cast<int32_t>(*identity_.rank) : rank;
+int32_t TlsCredentials::RankOr(IdentityRole role, int32_t rank) const {
+  const bool has_rank = identity_.role == role && identity_.rank.has_value();
+  return has_rank ? static_cast<int32_t>(*identity_.rank) : rank;
 }
 
 absl::Status WithReason(const absl::Status& status, const TlsCredentials* credentials,
