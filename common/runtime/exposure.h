@@ -25,8 +25,9 @@ struct Exposure {
 // has said that this is wanted; INVALID_ARGUMENT: --insecure together with credentials. Pure.
 absl::Status CheckExposure(const Exposure& exposure);
 
-// As WaitForTermination; meanwhile logs a warning once a minute that everybody who reaches
-// `address` is served.
+// Logs a warning that everybody who reaches `address` is served.
+void WarnOfExposure(absl::string_view address);
+// As WaitForTermination; meanwhile WarnOfExposure, once a minute.
 std::optional<int> WaitForTerminationInsecurely(absl::string_view address);
 
 }  // namespace covey
