@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/engine/connection.h"
 #include "client/engine/operation.h"
+#include "client/joined_result.h"
 #include "common/base/annotate.h"
 #include "common/base/buffer.h"
 #include "common/base/status_macros.h"
@@ -16,6 +17,14 @@
 #include "proto/scheduler.pb.h"
 
 namespace covey::client {
+namespace {
+
+absl::Status TooManyWait() {
+  return absl::ResourceExhaustedError(
+      "too many operations wait in this client; wait for some of them first");
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ParameterClient>> ParameterClient::Connect(
     const ClientConfig& config) {
@@ -185,18 +194,46 @@ Handle ParameterClient::PushPull(const Table& table, const RowBatch& batch,
                     gradient, rows, std::max(push.deadline, pull.deadline));
 }
 
-Handle ParameterClient::StartKeyed(const Table& table, const RowBatch& batch, Operation operation,
-                                   std::span<const float> gradient, std::span<float> rows,
-                                   absl::Duration deadline, Finish finish) {
+Handle ParameterClient::PullMany(std::span<const RowsToPull> tables, const PullOptions& options) {
+  std::vector<Operation> operations;
+  std::vector<std::string> names;
+  for (const RowsToPull& each : tables) {
+    Operation operation{.keyed = KeyedOperation{.batch = {}, .pulls = true}, .read = options.bound};
+    const absl::Status fits = FillKeyed(each.table, each.batch, {}, each.rows, operation);
+    if (!fits.ok()) return Handle({.status = fits});
+    operations.push_back(std::move(operation));
+    names.push_back(each.table.name);
+  }
+  return StartMany(std::move(operations), std::move(names), options.deadline);
+}
+
+Handle ParameterClient::PushMany(std::span<const RowsToPush> tables, const PushOptions& options) {
+  std::vector<Operation> operations;
+  std::vector<std::string> names;
+  for (const RowsToPush& each : tables) {
+    Operation operation{.keyed = KeyedOperation{.batch = {}, .pushes = true},
+                        .samples = options.samples,
+                        .format = options.format};
+    const absl::Status fits = FillKeyed(each.table, each.batch, each.gradient, {}, operation);
+    if (!fits.ok()) return Handle({.status = fits});
+    operations.push_back(std::move(operation));
+    names.push_back(each.table.name);
+  }
+  return StartMany(std::move(operations), std::move(names), options.deadline);
+}
+
+absl::Status ParameterClient::FillKeyed(const Table& table, const RowBatch& batch,
+                                        std::span<const float> gradient, std::span<float> rows,
+                                        Operation& operation) {
   const std::shared_ptr<const KeyBatch> keys = batch.batch_;
   const size_t elements = batch.size() * table.width;
   if (keys == nullptr || !table.is_sparse() ||
       (operation.pushes() && gradient.size() != elements) ||
       (operation.pulls() && rows.size() != elements)) {
-    return Handle({.status = absl::InvalidArgumentError(absl::StrCat(
-                       "table '", table.name, "' has ", table.width, " columns, and the batch ",
-                       batch.size(), " keys; got ", gradient.size(), " gradient and ", rows.size(),
-                       " row elements; assign the keys to the batch, and pass a row for each"))});
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", table.name, "' has ", table.width, " columns, and the batch ",
+                     batch.size(), " keys; got ", gradient.size(), " gradient and ", rows.size(),
+                     " row elements; assign the keys to the batch, and pass a row for each"));
   }
   operation.table = table.id;
   operation.keyed->batch = keys;
@@ -207,7 +244,19 @@ Handle ParameterClient::StartKeyed(const Table& table, const RowBatch& batch, Op
     keys->SumAllRows(table.width, gradient, sums);
     operation.gradient = sums;
   }
+  return absl::OkStatus();
+}
+
+Handle ParameterClient::StartKeyed(const Table& table, const RowBatch& batch, Operation operation,
+                                   std::span<const float> gradient, std::span<float> rows,
+                                   absl::Duration deadline, Finish finish) {
+  const absl::Status fits = FillKeyed(table, batch, gradient, rows, operation);
+  if (!fits.ok()) return Handle({.status = fits});
   return Start(std::move(operation), deadline, std::move(finish));
+}
+
+absl::Duration ParameterClient::PatienceFor(absl::Duration deadline) const {
+  return deadline == absl::ZeroDuration() ? config_.operation_deadline : deadline;
 }
 
 Handle ParameterClient::Start(Operation operation, absl::Duration deadline, Finish finish) {
@@ -217,21 +266,42 @@ Handle ParameterClient::Start(Operation operation, absl::Duration deadline, Fini
     if (finish && result.status.ok()) finish(result);
     handle.Complete(result);
   };
-  const absl::Duration patience =
-      deadline == absl::ZeroDuration() ? config_.operation_deadline : deadline;
   Connection& connection = *connection_;
-  const bool posted =
-      connection.PostBeforeWaiting([&connection, operation = std::move(operation), patience,
-                                    handle](absl::Time now, Outbox& outbox) mutable {
+  const bool posted = connection.PostBeforeWaiting(
+      [&connection, operation = std::move(operation), patience = PatienceFor(deadline), handle](
+          absl::Time now, Outbox& outbox) mutable {
         operation.deadline = now + patience;
         const absl::Status status =
             connection.client().engine().Start(now, std::move(operation), outbox);
         if (!status.ok()) handle.Complete({.status = status});
       });
-  if (!posted) {
-    handle.Complete({.status = absl::ResourceExhaustedError(
-                         "too many operations wait in this client; wait for some of them first")});
+  if (!posted) handle.Complete({.status = TooManyWait()});
+  return handle;
+}
+
+Handle ParameterClient::StartMany(std::vector<Operation> operations,
+                                  std::vector<std::string> tables, absl::Duration deadline) {
+  if (operations.empty()) return Handle({.durable = true});
+  Handle handle(connection_->runner());
+  const auto joined = std::make_shared<JoinedResult>(
+      std::move(tables), [handle](const OperationResult& result) { handle.Complete(result); });
+  for (size_t i = 0; i < operations.size(); ++i) {
+    operations[i].done = [joined, i](absl::Time, const OperationResult& result, Outbox&) {
+      joined->End(i, result);
+    };
   }
+  Connection& connection = *connection_;
+  const bool posted = connection.PostBeforeWaiting(
+      [&connection, operations = std::move(operations), joined, patience = PatienceFor(deadline)](
+          absl::Time now, Outbox& outbox) mutable {
+        for (size_t i = 0; i < operations.size(); ++i) {
+          operations[i].deadline = now + patience;
+          const absl::Status status =
+              connection.client().engine().Start(now, std::move(operations[i]), outbox);
+          if (!status.ok()) joined->End(i, {.status = status});
+        }
+      });
+  if (!posted) handle.Complete({.status = TooManyWait()});
   return handle;
 }
 

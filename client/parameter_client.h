@@ -60,6 +60,19 @@ struct OuterProducts {
   std::span<const float> right;
 };
 
+// Of an operation on several sparse tables: the rows of one of them. They, the table and the batch
+// are as in an operation on this table alone.
+struct RowsToPull {
+  const Table& table;
+  const RowBatch& batch;
+  std::span<float> rows;
+};
+struct RowsToPush {
+  const Table& table;
+  const RowBatch& batch;
+  std::span<const float> gradient;
+};
+
 struct PushOptions {
   // Training examples behind the gradient, which is their SUM. With 1, the gradient is applied as
   // it is.
@@ -185,6 +198,17 @@ class ParameterClient {
                   std::span<float> rows, const PushOptions& push = {},
                   const PullOptions& pull = {});
 
+  // The same of several sparse tables, as of the embeddings of a model: their requests are in
+  // flight at once, under one deadline, and the handle is done when all have ended. It is neither
+  // one update nor one instant: each table is pushed and read for itself, one version of each of
+  // its shards.
+  // The handle's error is that of the first table that failed, in the order of `tables`, and names
+  // it; other tables may have been pushed and read then. The result is over all shards of all
+  // tables, without `shard_versions`; `rows_refused` is their sum. INVALID_ARGUMENT for spans that
+  // do not fit their table: nothing has been started. A table may come more than once.
+  Handle PullMany(std::span<const RowsToPull> tables, const PullOptions& options = {});
+  Handle PushMany(std::span<const RowsToPush> tables, const PushOptions& options = {});
+
   // Of a table of vectors (common/vectors/vector_function.h): one update of each shard, by these
   // functions in their order, on arrival and exactly once, as durable as a push. They see what
   // earlier operations have applied that were waited for, and pushes of other programs that were
@@ -226,7 +250,15 @@ class ParameterClient {
 
   explicit ParameterClient(std::unique_ptr<Connection> connection, const ClientConfig& config);
   Handle Start(Operation operation, absl::Duration deadline, Finish finish = {});
-  // Starts what the operation says with the rows of a batch; spans may be empty.
+  // Starts all or none of them; operation i is on tables[i], of this name.
+  Handle StartMany(std::vector<Operation> operations, std::vector<std::string> tables,
+                   absl::Duration deadline);
+  absl::Duration PatienceFor(absl::Duration deadline) const;
+  // Gives the operation the rows of a batch; spans may be empty. INVALID_ARGUMENT: they do not fit.
+  static absl::Status FillKeyed(const Table& table, const RowBatch& batch,
+                                std::span<const float> gradient, std::span<float> rows,
+                                Operation& operation);
+  // Starts what the operation says with them.
   Handle StartKeyed(const Table& table, const RowBatch& batch, Operation operation,
                     std::span<const float> gradient, std::span<float> rows, absl::Duration deadline,
                     Finish finish = {});

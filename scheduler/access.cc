@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/security/rights.h"
+#include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
 namespace {
@@ -50,21 +51,28 @@ bool RegistersOwn(const Identity& caller, const Message& request, const proto::C
   });
 }
 
+// Null when there is no such node.
+const proto::Node* FindNamed(const proto::ClusterView& view, absl::string_view name) {
+  const auto& nodes = view.nodes();
+  const auto found = std::find_if(nodes.begin(), nodes.end(),
+                                  [name](const proto::Node& node) { return node.name() == name; });
+  return found == nodes.end() ? nullptr : &*found;
+}
+
 // Of the node that the request speaks for or, for Drain, acts on.
 CallSubject SubjectOf(const Identity& caller, const Message& request, const ClusterState& state) {
   const proto::Envelope& envelope = request.envelope;
-  const auto& nodes = state.view().nodes();
+  const proto::ClusterView& view = state.view();
   bool is_own = false;
   if (envelope.has_register_request()) {
-    is_own = RegistersOwn(caller, request, state.view());
+    is_own = RegistersOwn(caller, request, view);
   } else {
     const NodeId sender = request.from().node;
     if (sender == NodeId()) return CallSubject::kNone;
-    const bool drains = envelope.has_drain_request();
-    const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const proto::Node& each) {
-      return drains ? each.name() == envelope.drain_request().node() : each.id() == sender.value();
-    });
-    is_own = node != nodes.end() && IsOwn(caller, *node);
+    const proto::Node* const node = envelope.has_drain_request()
+                                        ? FindNamed(view, envelope.drain_request().node())
+                                        : FindNode(view, sender);
+    is_own = node != nullptr && IsOwn(caller, *node);
   }
   return is_own ? CallSubject::kOwn : CallSubject::kOther;
 }
@@ -73,10 +81,8 @@ CallSubject SubjectOf(const Identity& caller, const Message& request, const Clus
 bool SpeaksForAnother(const Identity& caller, const Message& request, const ClusterState& state) {
   const NodeId sender = request.from().node;
   if (sender == NodeId()) return false;
-  const auto& nodes = state.view().nodes();
-  return std::none_of(nodes.begin(), nodes.end(), [&](const proto::Node& each) {
-    return each.id() == sender.value() && IsOwn(caller, each);
-  });
+  const proto::Node* const node = FindNode(state.view(), sender);
+  return node == nullptr || !IsOwn(caller, *node);
 }
 
 }  // namespace

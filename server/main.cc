@@ -383,7 +383,7 @@ int Main(int argc, const char* const* argv) {
     LogError("server_config", {{"reason", tls.status().message()}});
     return 2;
   }
-  if (*tls != nullptr) config.rank = (*tls)->RankOr(config.rank);
+  if (*tls != nullptr) config.rank = (*tls)->RankOr(IdentityRole::kServer, config.rank);
   config.insecure = config.insecure && !IsLoopback(config.data_host);
   ServerProcess process(config, *tls);
   if (const absl::Status status = process.Open(); !status.ok()) {

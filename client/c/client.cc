@@ -23,17 +23,6 @@
 namespace covey::c {
 namespace {
 
-absl::Status CheckRows(const covey_table* table, const covey_batch* batch, const void* memory,
-                       absl::string_view argument, uint64_t elements) {
-  COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
-  COVEY_RETURN_IF_ERROR(NotNull(batch, "batch"));
-  if (batch->batch.size() > 0) COVEY_RETURN_IF_ERROR(NotNull(memory, argument));
-  if (elements == batch->batch.size() * table->table.width) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "table '", table->table.name, "' has ", table->table.width, " columns, and the batch ",
-      batch->batch.size(), " keys; '", argument, "' has ", elements, " elements"));
-}
-
 absl::StatusOr<std::vector<client::InitialValues>> InitialValuesOf(
     const covey_initial_values* tables, size_t count) {
   std::vector<client::InitialValues> all;

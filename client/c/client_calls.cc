@@ -23,6 +23,17 @@ absl::Status CheckMemory(const covey_table* table, const void* memory, absl::str
                                                  " elements; '", argument, "' has ", elements));
 }
 
+absl::Status CheckRows(const covey_table* table, const covey_batch* batch, const void* memory,
+                       absl::string_view argument, uint64_t elements) {
+  COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
+  COVEY_RETURN_IF_ERROR(NotNull(batch, "batch"));
+  if (batch->batch.size() > 0) COVEY_RETURN_IF_ERROR(NotNull(memory, argument));
+  if (elements == batch->batch.size() * table->table.width) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "table '", table->table.name, "' has ", table->table.width, " columns, and the batch ",
+      batch->batch.size(), " keys; '", argument, "' has ", elements, " elements"));
+}
+
 absl::StatusOr<client::PushOptions> PushOptionsOf(const covey_push_options* given) {
   COVEY_ASSIGN_OR_RETURN(
       const covey_push_options options,

@@ -29,6 +29,10 @@ covey_code GuardClient(covey_client* client, covey_error* error, const Body& bod
 absl::Status CheckMemory(const covey_table* table, const void* memory, absl::string_view argument,
                          uint64_t elements, uint64_t arrays = 1);
 
+// INVALID_ARGUMENT: the memory is not for a row of the table for each key of the batch.
+absl::Status CheckRows(const covey_table* table, const covey_batch* batch, const void* memory,
+                       absl::string_view argument, uint64_t elements);
+
 absl::StatusOr<client::PushOptions> PushOptionsOf(const covey_push_options* given);
 absl::StatusOr<client::PullOptions> PullOptionsOf(const covey_pull_options* given);
 

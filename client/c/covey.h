@@ -433,6 +433,43 @@ COVEY_API covey_code covey_client_push_pull_rows(covey_client* client, const cov
                                                  const covey_pull_options* pull,
                                                  covey_handle** handle, covey_error* error);
 
+/* The rows of one of several tables; table, batch, memory and `elements` as for
+ * covey_client_pull_rows and covey_client_push_rows. */
+typedef struct covey_rows_to_pull {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const covey_table* table;
+  const covey_batch* batch;
+  float* rows;
+  uint64_t elements;
+} covey_rows_to_pull;
+#define COVEY_ROWS_TO_PULL_INIT \
+  { sizeof(covey_rows_to_pull), 0, 0, 0, 0, 0 }
+typedef struct covey_rows_to_push {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const covey_table* table;
+  const covey_batch* batch;
+  const float* gradient;
+  uint64_t elements;
+} covey_rows_to_push;
+#define COVEY_ROWS_TO_PUSH_INIT \
+  { sizeof(covey_rows_to_push), 0, 0, 0, 0, 0 }
+
+/* The same of `count` tables at once, as of the embeddings of a model: their requests are in flight
+ * together, under one deadline, and the handle is done when all have ended. It is not one update, nor
+ * one instant: each table is pushed and read for itself, one version of each of its shards. The
+ * error is that of the first table that failed, in their order, and names it; other tables may have
+ * been pushed and read then. The result is over all tables; rows_refused is their sum. */
+COVEY_API covey_code covey_client_push_rows_many(covey_client* client,
+                                                 const covey_rows_to_push* tables, size_t count,
+                                                 const covey_push_options* options,
+                                                 covey_handle** handle, covey_error* error);
+COVEY_API covey_code covey_client_pull_rows_many(covey_client* client,
+                                                 const covey_rows_to_pull* tables, size_t count,
+                                                 const covey_pull_options* options,
+                                                 covey_handle** handle, covey_error* error);
+
 /* Rows that were read before, for reads that tolerate stale rows (client/row_cache.h). Any thread may
  * use it. After covey_client_close only covey_row_cache_free may be called. */
 typedef struct covey_row_cache covey_row_cache;

@@ -44,6 +44,20 @@ AT(covey_outer_products, right_elements, 32);
 AT(covey_outer_products, terms, 40);
 SIZE(covey_outer_products, 48);
 
+AT(covey_rows_to_pull, reserved, 4);
+AT(covey_rows_to_pull, table, 8);
+AT(covey_rows_to_pull, batch, 16);
+AT(covey_rows_to_pull, rows, 24);
+AT(covey_rows_to_pull, elements, 32);
+SIZE(covey_rows_to_pull, 40);
+
+AT(covey_rows_to_push, reserved, 4);
+AT(covey_rows_to_push, table, 8);
+AT(covey_rows_to_push, batch, 16);
+AT(covey_rows_to_push, gradient, 24);
+AT(covey_rows_to_push, elements, 32);
+SIZE(covey_rows_to_push, 40);
+
 AT(covey_vector_function, kind, 4);
 AT(covey_vector_function, target, 8);
 AT(covey_vector_function, source, 12);

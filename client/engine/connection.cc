@@ -36,13 +36,12 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
                                                              const Options& options) {
   COVEY_RETURN_IF_ERROR(config.Validate());
   auto connection = std::unique_ptr<Connection>(new Connection);
-  COVEY_ASSIGN_OR_RETURN(connection->tls_, LoadTlsCredentials(config.tls,
-                                                              {.role = options.role == proto::WORKER
-                                                                           ? IdentityRole::kWorker
-                                                                           : IdentityRole::kClient,
-                                                               .job = config.job,
-                                                               .rank = config.rank},
-                                                              WallClockNow()));
+  const IdentityRole role =
+      options.role == proto::WORKER ? IdentityRole::kWorker : IdentityRole::kClient;
+  COVEY_ASSIGN_OR_RETURN(
+      connection->tls_,
+      LoadTlsCredentials(config.tls, {.role = role, .job = config.job, .rank = config.rank},
+                         WallClockNow()));
   if (connection->tls_ != nullptr) {
     COVEY_ASSIGN_OR_RETURN(connection->keys_, DataKeys::Make(JobFingerprint(config.job)));
   }
@@ -56,7 +55,8 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
   Member::Options& member = actor_options.member;
   member.job_name = config.job;
   member.role = options.role;
-  member.rank = connection->tls_ == nullptr ? config.rank : connection->tls_->RankOr(config.rank);
+  member.rank =
+      connection->tls_ == nullptr ? config.rank : connection->tls_->RankOr(role, config.rank);
   member.labels = config.labels;
   if (options.role == proto::WORKER) {
     COVEY_ASSIGN_OR_RETURN(member.labels, FindTopologyLabels(config.labels));

@@ -696,6 +696,57 @@ PyObject* ClientPushPullRows(PyObject*, Given given, Py_ssize_t count) {
       [&] { return NewCapsule(handle); });
 }
 
+// Each table has its capsule, its batch and its rows, after the client and the options.
+constexpr Py_ssize_t kPartsOfTable = 3;
+
+PyObject* ClientPushRowsMany(PyObject*, Given given, Py_ssize_t count) {
+  constexpr Py_ssize_t kFirst = 4;
+  Arguments in(given, count, std::max(count, kFirst));
+  auto* const client = in.Take<covey_client>();
+  const covey_push_options options = TakePushOptions(in);
+  std::vector<covey_rows_to_push> tables;
+  for (Py_ssize_t i = kFirst; i + kPartsOfTable <= count && !in.failed(); i += kPartsOfTable) {
+    covey_rows_to_push table = COVEY_ROWS_TO_PUSH_INIT;
+    table.table = in.Take<covey_table>();
+    table.batch = in.Take<covey_batch>();
+    const Floats gradient = in.ReadOnlyFloats();
+    table.gradient = gradient.data;
+    table.elements = gradient.elements;
+    tables.push_back(table);
+  }
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_client_push_rows_many(client, tables.data(), tables.size(), &options, &handle,
+                                           error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+PyObject* ClientPullRowsMany(PyObject*, Given given, Py_ssize_t count) {
+  constexpr Py_ssize_t kFirst = 5;
+  Arguments in(given, count, std::max(count, kFirst));
+  auto* const client = in.Take<covey_client>();
+  const covey_pull_options options = TakePullOptions(in);
+  std::vector<covey_rows_to_pull> tables;
+  for (Py_ssize_t i = kFirst; i + kPartsOfTable <= count && !in.failed(); i += kPartsOfTable) {
+    covey_rows_to_pull table = COVEY_ROWS_TO_PULL_INIT;
+    table.table = in.Take<covey_table>();
+    table.batch = in.Take<covey_batch>();
+    const Floats rows = in.WritableFloats();
+    table.rows = rows.data;
+    table.elements = rows.elements;
+    tables.push_back(table);
+  }
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_client_pull_rows_many(client, tables.data(), tables.size(), &options, &handle,
+                                           error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
 PyObject* ClientFlush(PyObject*, Given given, Py_ssize_t count) {
   Arguments in(given, count, 2);
   auto* const client = in.Take<covey_client>();
@@ -1205,6 +1256,8 @@ PyMethodDef methods[] = {
     Method("client_push_rows", &ClientPushRows),
     Method("client_pull_rows", &ClientPullRows),
     Method("client_push_pull_rows", &ClientPushPullRows),
+    Method("client_push_rows_many", &ClientPushRowsMany),
+    Method("client_pull_rows_many", &ClientPullRowsMany),
     Method("client_push", &ClientPush),
     Method("client_pull", &ClientPull<&covey_client_pull>),
     Method("client_pull_state", &ClientPull<&covey_client_pull_state>),

@@ -44,10 +44,14 @@ void AllowManyConnections() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+void WarnOfExposure(absl::string_view address) {
+  LogWarning("insecure", {{"address", address},
+                          {"text", "everybody who reaches this address takes part in the job"}});
+}
+
 std::optional<int> WaitForTerminationInsecurely(absl::string_view address) {
   while (true) {
-    LogWarning("insecure", {{"address", address},
-                            {"text", "everybody who reaches this address takes part in the job"}});
+    WarnOfExposure(address);
     if (const std::optional<int> signal = WaitForTermination(kWarnEvery)) return signal;
   }
 }

@@ -30,8 +30,9 @@ absl::Status CheckExposure(const Exposure& exposure);
 // of users, which may use select().
 void AllowManyConnections();
 
-// As WaitForTermination; meanwhile logs a warning once a minute that everybody who reaches
-// `address` is served.
+// Logs a warning that everybody who reaches `address` is served.
+void WarnOfExposure(absl::string_view address);
+// As WaitForTermination; meanwhile WarnOfExposure, once a minute.
 std::optional<int> WaitForTerminationInsecurely(absl::string_view address);
 
 }  // namespace covey

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/security/tls_credentials.h"
 
+#include <grpc/grpc_security_constants.h>
 #include <grpcpp/security/auth_context.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
@@ -24,8 +25,6 @@ namespace {
 namespace tls = grpc::experimental;
 
 constexpr unsigned int kRefreshSeconds = 1;
-// As gRPC names the property of a connection.
-constexpr char kUriProperty[] = "peer_uri";
 
 absl::string_view ViewOf(const grpc::string_ref& text) { return {text.data(), text.size()}; }
 
@@ -119,8 +118,9 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentials::ForSchedulersOf(
   return tls::TlsCredentials(options);
 }
 
-int32_t TlsCredentials::RankOr(int32_t rank) const {
-  return identity_.rank.has_value() ? static_cast<int32_t>(*identity_.rank) : rank;
+int32_t TlsCredentials::RankOr(IdentityRole role, int32_t rank) const {
+  const bool has_rank = identity_.role == role && identity_.rank.has_value();
+  return has_rank ? static_cast<int32_t>(*identity_.rank) : rank;
 }
 
 absl::Status WithReason(const absl::Status& status, const TlsCredentials* credentials,
@@ -163,7 +163,7 @@ absl::StatusOr<Identity> CallerOf(const grpc::AuthContext& context) {
   if (!context.IsPeerAuthenticated()) {
     return absl::UnauthenticatedError("the peer has shown no certificate");
   }
-  return OneIdentity(context.FindPropertyValues(kUriProperty));
+  return OneIdentity(context.FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME));
 }
 
 }  // namespace covey

@@ -40,8 +40,9 @@ class TlsCredentials {
   // When it was loaded. It does not change: a folder is replaced for the same identity only.
   const Identity& identity() const { return identity_; }
   const std::string& folder() const { return folder_; }
-  // The rank that the certificate names, or else `rank`.
-  int32_t RankOr(int32_t rank) const;
+  // The rank that a process of `role` asks for: the certificate's, if it is of this role and names
+  // one, or else `rank`. So the clients of a worker's program do not ask for the worker's rank.
+  int32_t RankOr(IdentityRole role, int32_t rank) const;
   // For an error about a scheduler that does not reply: what is wrong with the folder now, or that
   // the scheduler may have refused the certificate. gRPC does not say why it has no connection.
   // Blocks on the disk.

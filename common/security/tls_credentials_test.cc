@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -127,14 +128,17 @@ class TlsCredentialsTest : public testing::Test {
     IdentityRole role = IdentityRole::kWorker;
     std::string job = "mnist";
     std::string authority = "ca";
+    std::optional<uint32_t> rank;
   };
   TlsCredentials Make(const std::string& name, const Node& node) {
     const auto authority = Authority(node.authority);
-    EXPECT_TRUE(
-        authority
-            ->Issue({.trust_domain = authority->trust_domain(), .job = node.job, .role = node.role},
-                    now_, 7 * kDay, Path(name))
-            .ok());
+    EXPECT_TRUE(authority
+                    ->Issue({.trust_domain = authority->trust_domain(),
+                             .job = node.job,
+                             .role = node.role,
+                             .rank = node.rank},
+                            now_, 7 * kDay, Path(name))
+                    .ok());
     return *TlsCredentials::Load(Path(name), now_);
   }
   using Provider = std::shared_ptr<grpc::experimental::CertificateProviderInterface>;
@@ -222,6 +226,14 @@ TEST_F(TlsCredentialsTest, RefuseThoseThatAreNotLoaded) {
   EXPECT_THAT(TlsCredentials::Load(Path("worker"), now_ + 8 * kDay).status().message(),
               HasSubstr("it expired at"));
   EXPECT_FALSE(TlsCredentials::Load(Path("none"), now_).ok());
+}
+
+TEST_F(TlsCredentialsTest, NameTheRankOfTheirRoleOnly) {
+  const TlsCredentials third = Make("third", {.rank = 3});
+  EXPECT_EQ(third.RankOr(IdentityRole::kWorker, -1), 3);
+  EXPECT_EQ(third.RankOr(IdentityRole::kClient, -1), -1);
+  EXPECT_EQ(third.RankOr(IdentityRole::kClient, 5), 5);
+  EXPECT_EQ(Make("any", {}).RankOr(IdentityRole::kWorker, 5), 5);
 }
 
 // Certificates that the root has signed, and that our authority would not make.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/rpc/callers.h"
 
+#include <grpc/grpc_security_constants.h>
 #include <grpcpp/security/auth_context.h>
 
 #include <utility>
@@ -19,8 +20,6 @@
 namespace covey::scheduler {
 namespace {
 
-// As gRPC names the property of a connection.
-constexpr char kCertificateProperty[] = "x509_pem_cert";
 constexpr absl::Duration kLogEvery = absl::Seconds(1);
 
 }  // namespace
@@ -80,7 +79,7 @@ absl::StatusOr<std::shared_ptr<const Identity>> Callers::Find(const grpc::AuthCo
 
 absl::StatusOr<std::shared_ptr<const Identity>> Callers::Check(const grpc::AuthContext& context,
                                                                absl::Time now) {
-  const auto texts = context.FindPropertyValues(kCertificateProperty);
+  const auto texts = context.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (texts.size() != 1) return absl::UnauthenticatedError("the peer has shown no certificate");
   const std::string text(texts[0].data(), texts[0].size());
   LookForRevoked(now);

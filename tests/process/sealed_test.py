@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A secured job over TCP: its messages are sealed, and it trains the same bits as one process."""
 
-import os
 import re
 import signal
 import subprocess
@@ -22,22 +21,14 @@ def weights(text):
 class SealedTest(cluster.ProcessTest):
     def setUp(self):
         super().setUp()
-        self.tls = os.path.join(self.folder, "roles")
-        authority = os.path.join(self.folder, "ca")
-        self.certificates("init", authority)
-        self.certificates("issue", authority, "--every-role", "--job", cluster.JOB,
-                          "--out", self.tls)
-        self.running = cluster.Cluster(self, servers=2, workers=_MEMBERS, tls=self.tls,
+        self.running = cluster.Cluster(self, servers=2, workers=_MEMBERS,
+                                       tls=cluster.certificates(self),
                                        server_options=["--transport", "tcp"])
-
-    def certificates(self, *words):
-        run = self.run_to_end("covey certificates", [cluster.COVEY, "certificates", *words])
-        self.assertEqual(0, run.code, run)
 
     def start_workers(self, **environment):
         return [self.start(f"worker-{rank}", [_WORKER],
-                           {**self.running.environment(rank), "COVEY_TLS": f"{self.tls}/worker",
-                            "COVEY_TRANSPORT": "tcp", "COVEY_REPLICAS": "2", **environment})
+                           {**self.running.environment(rank), "COVEY_TRANSPORT": "tcp",
+                            "COVEY_REPLICAS": "2", **environment})
                 for rank in range(_MEMBERS)]
 
     def test_trains_the_same_bits_when_a_server_dies(self):

@@ -50,6 +50,14 @@ class SecurityTest(cluster.ProcessTest):
         running.scheduler.await_line(r"audit.*viewer of job process-test.*Scale.*allowed are admins")
         running.scheduler.await_line(r"audit.*\badmin of job process-test.*Scale.*allowed")
 
+    def test_the_clients_of_a_worker_do_not_ask_for_its_rank(self):
+        running, _ = self.secured()
+        worker = self.issue("worker-3", "--role", "worker", "--rank", "3")
+        run = self.run_to_end("counter", [cluster.COUNTER, running.address, cluster.JOB, worker])
+        self.assertEqual(0, run.code, run)
+        clients = cluster.nodes(running.status(), "CLIENT", state="LEFT")
+        self.assertEqual([0], [client["rank"] for client in clients])
+
     def test_strangers_are_told_what_is_wrong(self):
         running, tls = self.secured()
         without = self.command(running, "status")

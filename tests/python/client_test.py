@@ -3,6 +3,7 @@
 
 import array
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -90,6 +91,59 @@ class ClientTest(cluster.ProcessTest):
             self.assertAlmostEqual(before - 0.1, after, places=5)
         found = self.client.find_sparse_table("rows")
         self.assertEqual(out, found.pull(batch, array.array("f", bytes(16))).wait().values)
+
+    def test_rows_of_several_tables(self):
+        a, b = (self.client.create_sparse_table(covey.SparseTableSpec(
+            name, width, covey.sgd(1), "async")) for name, width in (("a", 1), ("b", 2)))
+        keys = array.array("Q", [7, 2**64 - 1, 7])
+        pushed = self.client.push_many([
+            (a, keys, array.array("f", [-1, -2, -4])),
+            (b, b.batch(keys), array.array("f", [-1, -2, -3, -4, -5, -6]))]).wait()
+        self.assertEqual((1, True, None), (pushed.version, pushed.durable, pushed.values))
+        out = [_floats(count=3), _floats(count=6)]
+        found = self.client.pull_many([(a, keys), (b, b.batch(keys))], out, timeout=20).wait()
+        self.assertIs(out[1], found.values[1])
+        self.assertEqual([[5, 2, 5], [6, 8, 3, 4, 6, 8]], [list(rows) for rows in found.values])
+        self.assertEqual([], self.client.pull_many([]).wait().values)
+        with self.assertRaisesRegex(ValueError, "out has 1 arrays for 2 tables"):
+            self.client.pull_many([(a, keys), (b, keys)], out[:1])
+        with self.assertRaisesRegex(covey.InvalidArgument, "table 'b' has 2 columns, and the batch 3"):
+            self.client.push_many([(a, keys, out[0]), (b, keys, out[0])])
+        with covey.connect(self.cluster.address, job=cluster.JOB) as other:
+            with self.assertRaisesRegex(covey.InvalidArgument, "'a' is of another client"):
+                other.pull_many([(a, keys)])
+        # The first error that there is in their order, with its table; the others are read.
+        with self.assertRaisesRegex(covey.DeadlineExceeded, "table 'b'"):
+            with self.stopped_server():
+                self.client.push_many([(b, keys, out[1]), (a, keys, out[0])], timeout=0.2).wait()
+        self.client.drop_table("b")
+
+        def refused():
+            out[0][0] = 0
+            try:
+                self.client.pull_many([(a, keys), (b, keys)], out).wait()
+            except covey.NotFound as error:
+                return str(error)
+            return ""
+
+        # Servers learn of it with their next view.
+        self.assertIn("table 'b'", program.await_true(refused, "a table that was dropped"))
+        self.assertNotEqual(0, out[0][0])
+
+    @contextlib.contextmanager
+    def stopped_server(self):
+        server = self.cluster.servers[0]
+        server.signal(signal.SIGSTOP)
+
+        def has_stopped():
+            with open(f"/proc/{server.pid}/stat", encoding="ascii") as file:
+                return file.read().rsplit(")", 1)[1].split()[0] == "T"
+
+        try:
+            program.await_true(has_stopped, "a stopped server")
+            yield
+        finally:
+            server.signal(signal.SIGCONT)
 
     def test_rows_of_two_bytes(self):
         keys = array.array("Q", [7, 2**64 - 1])

@@ -309,6 +309,66 @@ def prefetched():
         return found
 
 
+def collection():
+    """Rows and outputs beside PyTorch's, of features that share a table, and pulls per forward()."""
+    found = {}
+    offsets = torch.tensor([0, 3, 3, 5])
+    with covey.join() as worker, worker.connect() as client:
+        users, items = (client.create_sparse_table(_spec(name, covey.sgd(0.3)))
+                        for name in ("users", "items"))
+        bag = covey.torch.EmbeddingBag(_WIDTH, items, mode="sum")
+        ours = covey.torch.EmbeddingBagCollection({
+            "user": covey.torch.Embedding(_WIDTH, users, padding_key=_PADDING),
+            "bought": bag, "wished": bag,
+            "seen": covey.torch.EmbeddingBag(_WIDTH, items, mode="mean")})
+        user = _plain_of(ours.embeddings["user"], padding_idx=_PADDING)
+        plain = _plain_of(bag, torch.nn.EmbeddingBag, mode="sum")
+        mean = torch.nn.EmbeddingBag(_KEYS, _WIDTH, mode="mean")
+        mean.weight = plain.weight
+        optimizer = covey.torch.EmbeddingOptimizer(ours.modules(), samples_per_step=4)
+        by = torch.optim.SGD([user.weight, plain.weight], lr=0.3)
+        calls = []
+        pull_many = client.pull_many
+        client.pull_many = lambda asked, out: calls.append(len(asked)) or pull_many(asked, out)
+
+        def features(step):
+            return {"user": _keys(4 * step, 4), "bought": (_keys(4 * step + 1, 6), offsets),
+                    "wished": (_keys(4 * step + 2, 6), offsets, torch.full((6,), 0.5)),
+                    "seen": _keys(4 * step + 3, 4, 2), "unused": None}
+
+        def expected(given):
+            return {"user": user(given["user"]), "bought": plain(*given["bought"]),
+                    "wished": plain(given["wished"][0], given["wished"][1],
+                                    per_sample_weights=given["wished"][2]),
+                    "seen": mean(given["seen"])}
+
+        distances = []
+        for step in range(10):
+            given = features(step)
+            if step % 2:
+                ours.prefetch(given)
+            outputs = ours(given), expected(given)
+            distances.append(max((outputs[0][name] - output).abs().max().item()
+                                 for name, output in outputs[1].items()))
+            for output, each in zip(outputs, (optimizer, by)):
+                each.zero_grad()
+                sum((part ** 2).mean() for part in output.values()).backward()
+                each.step()
+        found["outputs"] = max(distances)
+        found["names"] = list(ours(features(0)))
+        found["calls"] = list(calls)
+        found["rows"] = [_distance(ours.embeddings["user"], user, but=[_PADDING]),
+                         _distance(bag, plain)]
+        found["updates"] = [_version(users), _version(items)]
+        found["saved"] = list(ours.state_dict())
+        found["missing"] = _refusal(ours, {"user": _keys(1, 4)})
+        found["module"] = _refusal(covey.torch.EmbeddingBagCollection,
+                                   {"user": torch.nn.Embedding(2, 2)})
+        found["weights"] = _refusal(ours, {**features(0), "seen": (
+            _keys(1, 6), offsets, torch.ones(6))})
+        return found
+
+
 def mistakes():
     """What is said to each of them."""
     said = {}
@@ -427,7 +487,7 @@ PROGRAMS = {
     "buffered": lambda: like_one_process(
         covey.adagrad(0.1), lambda parameters: torch.optim.Adagrad(parameters, lr=0.1),
         contract="buffered:2"),
-    "bags": bags, "uses": uses, "prefetched": prefetched, "mistakes": mistakes, "loader": loader,
+    "bags": bags, "uses": uses, "collection": collection, "prefetched": prefetched, "mistakes": mistakes, "loader": loader,
 }
 
 torch.set_num_threads(1)

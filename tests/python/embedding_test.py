@@ -63,6 +63,20 @@ class EmbeddingTest(worker_programs.WorkerProgramsTest):
         self.assertEqual((0.0, [2, 2, 4]), (result["nothing"], result["shape"]))
         self.assertTrue(result["looks"])
 
+    def test_a_collection_reads_all_tables_at_once(self):
+        result, = self.results(1, "collection")
+        self.assertEqual(["user", "bought", "wished", "seen"], result["names"])
+        self.assertLess(result["outputs"], _ROUNDING)
+        self.assertLess(max(result["rows"]), _ROUNDING)
+        # One call for each forward(), and none for rows that were prefetched.
+        self.assertEqual([4] * 11, result["calls"])
+        self.assertEqual([10, 10], result["updates"], "one push per table and step")
+        self.assertEqual([], result["saved"])
+        for about, text in (("missing", "features have no 'bought'"),
+                            ("module", "feature 'user' has Embedding(2, 2)"),
+                            ("weights", "only 'sum'")):
+            self.assertIn(text, result[about], about)
+
     def test_prefetched_rows_have_the_pushes_of_this_process(self):
         result, = self.results(1, "prefetched")
         for about in ("own", "of another module"):

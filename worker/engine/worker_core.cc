@@ -33,8 +33,7 @@ std::string ListenAddress(const WorkerConfig& config) {
 
 absl::Status WorkerCore::Open() {
   if (config_.insecure && config_.transport != "ipc" && !IsLoopback(config_.data_host)) {
-    LogWarning("insecure", {{"address", config_.data_host},
-                            {"text", "everybody who reaches this address takes part in the job"}});
+    WarnOfExposure(config_.data_host);
   }
   client::Connection::Options options;
   options.role = proto::WORKER;

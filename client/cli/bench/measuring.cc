@@ -12,6 +12,7 @@
 #include "client/cli/bench/limits/limit_load.h"
 #include "client/cli/bench/limits/limits.h"
 #include "client/cli/bench/load/kernel_load.h"
+#include "client/cli/bench/load/many_tables_load.h"
 #include "client/cli/bench/load/row_load.h"
 #include "client/cli/bench/load/table_load.h"
 #include "client/cli/bench/machine/process_family.h"
@@ -153,14 +154,16 @@ class Measuring {
 
   absl::Status AddTableLoad(const Block& block, uint64_t bytes, uint32_t replicas,
                             std::vector<Contender>& contenders) {
+    const auto make = block.operations == Operations::kRows         ? MakeRowLoad
+                      : block.operations == Operations::kManyTables ? MakeManyTablesLoad
+                                                                    : MakeTableLoad;
     COVEY_ASSIGN_OR_RETURN(std::vector<Contender> load,
-                           (block.operations == Operations::kRows ? MakeRowLoad : MakeTableLoad)(
-                               clients_, block,
-                               {.transport = options_.transports[0],
-                                .bytes = bytes,
-                                .replicas = replicas,
-                                .duration = options_.duration,
-                                .round_trips = options_.round_trips}));
+                           make(clients_, block,
+                                {.transport = options_.transports[0],
+                                 .bytes = bytes,
+                                 .replicas = replicas,
+                                 .duration = options_.duration,
+                                 .round_trips = options_.round_trips}));
     Append(contenders, std::move(load));
     return absl::OkStatus();
   }

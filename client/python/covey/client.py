@@ -9,11 +9,11 @@ from typing import Any, Iterable
 
 import covey._native as _native
 from covey._lifetime import remember, settings
-from covey._memory import floats, timeout_number
+from covey._memory import CONTRACT_DECIDES, floats, timeout_number, wire_number
 from covey._waiting import interruptible
 from covey.definitions import SparseTableSpec, TableSpec
 from covey.errors import InvalidArgument
-from covey.handle import Result
+from covey.handle import Handle, Result
 from covey.sparse import SparseTable
 from covey.table import Table
 from covey.vector_table import Vectors
@@ -182,6 +182,70 @@ class Client:
         given: bool = interruptible(_native.client_initialize_tables, self._native,
                                     timeout_number(timeout), *arguments)
         return given
+
+    def pull_many(self, tables: Iterable[tuple[SparseTable, Any]],
+                  out: Iterable[Any] | None = None, *, staleness: int | None = None,
+                  max_age: float = 0.0, timeout: float | None = None) -> Handle:
+        """Starts to read rows of several sparse tables, as of the embeddings of a model.
+
+            users_rows, items_rows = client.pull_many([(users, user_keys),
+                                                       (items, item_keys)]).wait().values
+
+        Requests of all tables are in flight at once, and the handle is done when all have ended. Each
+        table's rows are of one version per shard, not of one instant over tables. When tables fail,
+        the exception is that of the first one, in their order, and names it; the others may have been
+        read then.
+
+        Args:
+            tables: each table with its keys, or a batch of them. A table may come more than once.
+            out: for each table float32, a row for each key; None = new arrays.
+            staleness, max_age: of each table, as for Table.pull.
+            timeout: deadline of all tables in seconds; None = the client's.
+
+        Returns:
+            The handle, whose result has the list of arrays as its `values`.
+        """
+        asked = [(self._own(table), table._batch_of(keys)) for table, keys in tables]
+        rows = [table._new(batch) for table, batch in asked] if out is None else list(out)
+        if len(rows) != len(asked):
+            raise ValueError(f"out has {len(rows)} arrays for {len(asked)} tables; give one for each")
+        arguments: list[Any] = []
+        for (table, batch), memory in zip(asked, rows):
+            arguments += (table._native, batch._native,
+                          floats(memory, f"out of {table.name}", writable=True))
+        native = _native.client_pull_rows_many(
+            self._native, CONTRACT_DECIDES if staleness is None else staleness, 0, max_age,
+            timeout_number(timeout), *arguments)
+        return Handle(native, rows, rows)
+
+    def push_many(self, tables: Iterable[tuple[SparseTable, Any, Any]], *, samples: int = 1,
+                  wire: str | None = None, timeout: float | None = None) -> Handle:
+        """Starts to apply gradients of rows of several sparse tables, as pull_many reads them.
+
+        It is not one update: when tables fail, gradients of the others may have been applied.
+        Gradients may be changed as soon as the call returns. The result's `rows_refused` is the sum
+        over the tables.
+
+        Args:
+            tables: each table with its keys, or a batch of them, and float32, a row for each key. A
+                table may come more than once.
+            samples, wire: of each table, as for SparseTable.push.
+            timeout: deadline of all tables in seconds; None = the client's.
+        """
+        arguments: list[Any] = []
+        # A tensor's memory is given by its address: it stays until the call has ended.
+        held = list(tables)
+        for table, keys, gradient in held:
+            arguments += (self._own(table)._native, table._batch_of(keys)._native,
+                          floats(gradient, f"gradient of {table.name}", writable=False))
+        return Handle(_native.client_push_rows_many(
+            self._native, wire_number(wire, 0), samples, timeout_number(timeout), *arguments), None)
+
+    def _own(self, table: SparseTable) -> SparseTable:
+        if table._client is not self:
+            raise InvalidArgument(f"table {table.name!r} is of another client; make one call for the "
+                                  "tables of each client")
+        return table
 
     def drop_table(self, name: str) -> None:
         """Drops values and history. Raises NotFound."""

@@ -47,7 +47,6 @@ bool DataKeys::Adopt(const ClusterView& view) {
   epoch_ = view.epoch();
   absl::btree_map<NodeId, Entry> nodes;
   const absl::btree_set<NodeId> refused_before = std::exchange(refused_, {});
-  drops_later_.store(false, std::memory_order_relaxed);
   for (const proto::Node& node : view.proto().nodes()) {
     const NodeId id(node.id());
     const std::optional<NodeKey::Public> key = KeyOf(node);
@@ -62,9 +61,7 @@ bool DataKeys::Adopt(const ClusterView& view) {
                          before->second.incarnation == incarnation;
     Entry& entry = nodes[id];
     entry = is_same ? before->second : Entry{.incarnation = incarnation, .key = *key};
-    if (!has_left) continue;
-    drops_later_.store(true, std::memory_order_relaxed);
-    if (entry.heard_until == absl::InfiniteFuture()) {
+    if (has_left && entry.heard_until == absl::InfiniteFuture()) {
       entry.heard_until = MonotonicNow() + heard_after_leaving_;
     }
   }
@@ -73,7 +70,8 @@ bool DataKeys::Adopt(const ClusterView& view) {
 }
 
 uint64_t DataKeys::changes() {
-  if (drops_later_.load(std::memory_order_relaxed)) {
+  const int64_t next_drop = next_drop_.load(std::memory_order_relaxed);
+  if (next_drop != kNever && absl::ToUnixNanos(MonotonicNow()) >= next_drop) {
     MutexLock lock(mutex_);
     const size_t known = nodes_.size();
     DropSilenced(MonotonicNow());
@@ -83,17 +81,17 @@ uint64_t DataKeys::changes() {
 }
 
 void DataKeys::DropSilenced(absl::Time now) {
-  bool drops_later = false;
+  absl::Time next_drop = absl::InfiniteFuture();
   for (auto node = nodes_.begin(); node != nodes_.end();) {
     if (node->second.heard_until <= now) {
       refused_.insert(node->first);
       node = nodes_.erase(node);
       continue;
     }
-    drops_later = drops_later || node->second.heard_until != absl::InfiniteFuture();
+    next_drop = std::min(next_drop, node->second.heard_until);
     ++node;
   }
-  drops_later_.store(drops_later, std::memory_order_relaxed);
+  next_drop_.store(absl::ToUnixNanos(next_drop), std::memory_order_relaxed);
 }
 
 NodeId DataKeys::self() const {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -72,6 +73,9 @@ class DataKeys {
   bool ClaimLoop(uint32_t loop);
 
  private:
+  // ToUnixNanos of the infinite future.
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
   struct Entry {
     Incarnation incarnation;
     NodeKey::Public key;
@@ -84,15 +88,16 @@ class DataKeys {
       : job_(job), heard_after_leaving_(heard_after_leaving), own_(std::move(own)) {}
   // Whether the view is newer.
   bool Adopt(const ClusterView& view) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The nodes that have left, and were heard until now.
+  // The nodes that have left, and were heard until now. O(nodes), once per view and node that left.
   void DropSilenced(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint64_t job_;
   const absl::Duration heard_after_leaving_;
   const NodeKey own_;
   std::atomic<uint64_t> changes_ = 0;
-  // Whether DropSilenced may have something to do later.
-  std::atomic<bool> drops_later_ = false;
+  // When DropSilenced has something to do, as ToUnixNanos of MonotonicNow; kNever = nothing to do.
+  // Read for each message.
+  std::atomic<int64_t> next_drop_ = kNever;
 
   mutable Mutex mutex_;
   NodeId self_ ABSL_GUARDED_BY(mutex_);

@@ -104,6 +104,25 @@ TEST(DataKeysTest, ANodeThatHasLeftIsHeardForAMoment) {
   EXPECT_FALSE(patient->Find(NodeId(5)).ok());
 }
 
+TEST(DataKeysTest, NodesThatLeaveOneAfterTheOtherAreDroppedOneAfterTheOther) {
+  constexpr auto kLeft = proto::Node::LEFT;
+  const auto keys = *DataKeys::Make(kJob, absl::Milliseconds(20));
+  const std::string key = MustMake()->public_key();
+  const absl::Time patience = MonotonicNow() + absl::Seconds(20);
+  const auto await_silence = [&](NodeId node) {
+    while (keys->Find(node).ok() && MonotonicNow() < patience) keys->changes();
+    EXPECT_FALSE(keys->Find(node).ok()) << node.value();
+  };
+  Views(1).Add(5, key, kLeft).Add(6, key).Add(7, key).FollowedBy(*keys);
+  const absl::Time first_left = MonotonicNow();
+  while (MonotonicNow() < first_left + absl::Milliseconds(10)) {
+  }
+  Views(2).Add(5, key, kLeft).Add(6, key, kLeft).Add(7, key).FollowedBy(*keys);
+  await_silence(NodeId(5));
+  await_silence(NodeId(6));
+  EXPECT_TRUE(keys->Find(NodeId(7)).ok());
+}
+
 TEST(DataKeysTest, AKeyStaysFromViewToView) {
   const auto keys = MustMake();
   const std::string key = MustMake()->public_key();

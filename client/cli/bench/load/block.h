@@ -25,6 +25,8 @@ enum class Operations {
   kMixed,
   // push, pull and push_pull of rows of a sparse table.
   kRows,
+  // Steps that pull and push rows of many sparse tables, beside one table of as many rows.
+  kManyTables,
   // Memory and the optimizers' kernels, in one process.
   kMemory,
   // All-reduce of processes that each turn starts.

@@ -198,6 +198,7 @@ absl::StatusOr<std::vector<Contender>> MakeTableLoad(const Clients& clients, con
     case Operations::kMixed:
       return maker.MixedLoad();
     case Operations::kRows:
+    case Operations::kManyTables:
     case Operations::kMemory:
     case Operations::kCollectives:
       break;

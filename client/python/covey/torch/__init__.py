@@ -15,9 +15,10 @@
 DistributedOptimizer trains in groups: synchronous inside a group, under a contract between groups,
 with the optimizer on the servers. ElasticLoader gives each example to one worker, also while workers
 come and go. DiLoCo and LocalSGD make rounds of local steps with any optimizer of PyTorch. Embedding
-and EmbeddingBag have their rows on the servers, found by 64-bit keys; EmbeddingOptimizer pushes
-their gradients where no DistributedOptimizer does it. For scripts that keep
-DistributedDataParallel: ddp_hook, and the backend "covey" of torch.distributed.
+and EmbeddingBag have their rows on the servers, found by 64-bit keys; EmbeddingBagCollection reads
+those of many tables at once. EmbeddingOptimizer pushes their gradients where no
+DistributedOptimizer does it. For scripts that keep DistributedDataParallel: ddp_hook, and the
+backend "covey" of torch.distributed.
 """
 
 import torch
@@ -30,6 +31,7 @@ versions.check(torch.__version__)
 from covey.torch.buffers import sync_buffers
 from covey.torch.diloco import DiLoCo, LocalSGD
 from covey.torch.embedding import Embedding, EmbeddingBag
+from covey.torch.embedding_collection import EmbeddingBagCollection
 from covey.torch.embedding_optimizer import EmbeddingOptimizer
 from covey.torch.hook import ddp_hook
 from covey.torch.loader import ElasticLoader
@@ -37,4 +39,4 @@ from covey.torch.optimizer import DistributedOptimizer
 from covey.torch.process_group import register_backend
 
 __all__ = ["DiLoCo", "DistributedOptimizer", "ElasticLoader", "Embedding", "EmbeddingBag",
-           "EmbeddingOptimizer", "LocalSGD", "ddp_hook", "register_backend", "sync_buffers"]
+           "EmbeddingBagCollection", "EmbeddingOptimizer", "LocalSGD", "ddp_hook", "register_backend", "sync_buffers"]

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Iterable
 
 import torch
 from torch.nn import functional
 
 from covey.sparse import SparseTable
-from covey.torch.rows import Pull, rows_of
+from covey.torch.rows import Pull, rows_of, start_all
 
 _KEYS = 2**64
 _PREFETCHED_MAX = 4
@@ -56,15 +56,16 @@ class _Lookup(torch.nn.Module):
         others, and those that the table's contract held in a buffer, if they became part of the
         rows after this call. The newest four that no forward() has taken are kept.
         """
-        self._prefetched.append(self._rows.pull_early(self._distinct(keys)[0]))
-        del self._prefetched[:-_PREFETCHED_MAX]
+        prefetch_all([(self, keys)])
 
     def rows(self, keys: torch.Tensor) -> torch.Tensor:
         """The rows of these keys as the servers have them now, to look at: of the shape of `keys`
         and embedding_dim. Also that of padding_key, which forward() does not read."""
         distinct, places = torch.unique(self._checked(keys), return_inverse=True)
         with torch.no_grad():
-            return self._rows.pull(distinct).wait()[places].to(keys.device)
+            pull = self._rows.pull(distinct)
+            start_all([pull])
+            return pull.wait()[places].to(keys.device)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_key is None else f", padding_key={self.padding_key}"
@@ -78,14 +79,13 @@ class _Lookup(torch.nn.Module):
         raise TypeError(f"{type(self).__name__} over table {self.table.name!r} cannot be pickled, "
                         "its rows live on servers; save state_dict()s, and a snapshot of the servers")
 
-    def _ask(self, keys: torch.Tensor) -> tuple[Pull, torch.Tensor]:
-        """Starts to read the rows of the keys, unless prefetch() has: the pull, and the row of each
-        key among its rows, on the device of the keys."""
-        distinct, places = self._distinct(keys)
+    def _take_prefetched(self, distinct: torch.Tensor) -> Pull | None:
+        """The pull that prefetch() has started for these keys."""
         found = [pull for pull in self._prefetched if torch.equal(pull.keys, distinct)]
-        if found:
-            self._prefetched.remove(found[0])
-        return found[0] if found else self._rows.pull(distinct), places.to(keys.device)
+        if not found:
+            return None
+        self._prefetched.remove(found[0])
+        return found[0]
 
     def _take(self, pull: Pull, device: torch.device) -> tuple[torch.Tensor, int | None]:
         """The rows, and which one is padding."""
@@ -107,6 +107,32 @@ class _Lookup(torch.nn.Module):
             raise TypeError(f"keys need a tensor of int64 or int32, got "
                             f"{getattr(keys, 'dtype', type(keys).__name__)}; convert with .long()")
         return keys.to("cpu", torch.int64)
+
+
+def ask_all(asked: Iterable[tuple[_Lookup, torch.Tensor]]) -> list[tuple[Pull, torch.Tensor]]:
+    """Starts to read the rows that these modules need for these keys, all at once, unless prefetch()
+    has. For each module the pull, and the row of each key among its rows, on the keys' device."""
+    answers: list[tuple[Pull, torch.Tensor]] = []
+    new: list[Pull] = []
+    for module, keys in asked:
+        distinct, places = module._distinct(keys)
+        pull = module._take_prefetched(distinct)
+        if pull is None:
+            pull = module._rows.pull(distinct)
+            new.append(pull)
+        answers.append((pull, places.to(keys.device)))
+    start_all(new)
+    return answers
+
+
+def prefetch_all(asked: Iterable[tuple[_Lookup, torch.Tensor]]) -> None:
+    """_Lookup.prefetch of several modules, at once."""
+    early = [(module, module._rows.pull(module._distinct(keys)[0])) for module, keys in asked]
+    start_all(pull for _, pull in early)
+    for module, pull in early:
+        module._rows.note_early(pull)
+        module._prefetched.append(pull)
+        del module._prefetched[:-_PREFETCHED_MAX]
 
 
 class Embedding(_Lookup):
@@ -145,7 +171,8 @@ class Embedding(_Lookup):
 
     def forward(self, keys: torch.Tensor) -> torch.Tensor:
         """A row for each key."""
-        return self._embed(*self._ask(keys))
+        [asked] = ask_all([(self, keys)])
+        return self._embed(*asked)
 
     def _embed(self, pull: Pull, places: torch.Tensor) -> torch.Tensor:
         rows, padding = self._take(pull, places.device)
@@ -185,12 +212,13 @@ class EmbeddingBag(_Lookup):
             offsets: where each bag begins.
             per_sample_weights: float32, of the shape of `keys`; only with mode="sum".
         """
+        [asked] = ask_all([(self, keys)])
+        return self._pool(*asked, offsets, per_sample_weights)
+
+    def _pool(self, pull: Pull, places: torch.Tensor, offsets: torch.Tensor | None = None,
+              per_sample_weights: torch.Tensor | None = None) -> torch.Tensor:
         if per_sample_weights is not None and self.mode != "sum":
             raise ValueError(f"per_sample_weights with mode={self.mode!r}; only 'sum' has them")
-        return self._pool(*self._ask(keys), offsets, per_sample_weights)
-
-    def _pool(self, pull: Pull, places: torch.Tensor, offsets: torch.Tensor | None,
-              per_sample_weights: torch.Tensor | None) -> torch.Tensor:
         rows, padding = self._take(pull, places.device)
         result: torch.Tensor = functional.embedding_bag(
             places, rows, offsets if offsets is None else offsets.to(places.device, places.dtype),

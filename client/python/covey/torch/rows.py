@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import functools
 import weakref
-from typing import Any
+from typing import Any, Iterable
 
 import torch
 
+from covey.client import Client
 from covey.handle import Handle
 from covey.sparse import SparseTable
 from covey.torch.gradients import watched
 
 
 class Pull:
-    """Rows of distinct keys, on their way.
+    """Rows of distinct keys, on their way once start_all() has the pull.
 
     Attributes:
         keys: int64, ascending.
@@ -29,7 +30,7 @@ class Pull:
         self._changed = torch.zeros(len(keys), dtype=torch.bool, device="cpu")
         # The last row is that of padding.
         self._rows = torch.zeros(len(keys) + 1, table.width, dtype=torch.float32, device="cpu")
-        self._handle = table.pull(self.batch, self._rows[:-1]) if len(keys) > 0 else None
+        self._handle: Handle | None = None
 
     def note_push(self, keys: torch.Tensor) -> None:
         """Rows of these keys are read again before they are used."""
@@ -47,6 +48,19 @@ class Pull:
         return self._rows
 
 
+def start_all(pulls: Iterable[Pull]) -> None:
+    """Starts to read the rows of all these pulls, which have not been started, at once."""
+    of_clients: dict[Client, list[Pull]] = {}
+    for pull in pulls:
+        if len(pull.keys) > 0:
+            of_clients.setdefault(pull._table._client, []).append(pull)
+    for client, started in of_clients.items():
+        handle = client.pull_many([(pull._table, pull.batch) for pull in started],
+                                  [pull._rows[:-1] for pull in started])
+        for pull in started:
+            pull._handle = handle
+
+
 class Rows:
     """What this process pulls and pushes of one table; all modules over the table share it.
 
@@ -61,14 +75,12 @@ class Rows:
         self._early: weakref.WeakSet[Pull] = weakref.WeakSet()
 
     def pull(self, keys: torch.Tensor) -> Pull:
-        """Starts to read the rows of distinct keys, ascending."""
+        """A pull of distinct keys, ascending."""
         return Pull(self.table, keys)
 
-    def pull_early(self, keys: torch.Tensor) -> Pull:
-        """As pull, of rows that pushes may change before they are used."""
-        pull = self.pull(keys)
+    def note_early(self, pull: Pull) -> None:
+        """Pushes may change the rows of this pull before they are used."""
         self._early.add(pull)
-        return pull
 
     def use(self, pull: Pull, device: torch.device, *, trains: bool) -> torch.Tensor:
         """The rows, for a graph on this device to use; their gradient counts in the next push if

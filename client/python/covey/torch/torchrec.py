@@ -28,7 +28,7 @@ from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, Keyed
 from covey.client import Client
 from covey.definitions import Optimizer, SparseTableSpec, uniform
 from covey.sparse import SparseTable
-from covey.torch.embedding import Embedding, EmbeddingBag
+from covey.torch.embedding import Embedding, EmbeddingBag, ask_all, prefetch_all
 
 _TYPES = {DataType.FP32: "float32", DataType.FP16: "float16", DataType.BF16: "bfloat16"}
 _MODES = {PoolingType.SUM: "sum", PoolingType.MEAN: "mean"}
@@ -77,15 +77,9 @@ def _keys_of(features: list[JaggedTensor]) -> torch.Tensor:
     return torch.cat([feature.values() for feature in features])
 
 
-def _ask(modules: torch.nn.ModuleDict, of_tables: list[list[JaggedTensor]]) -> list[Any]:
-    """Starts to read the rows of all tables, before the first one is waited for."""
-    return [module._ask(_keys_of(features))
-            for module, features in zip(modules.values(), of_tables)]
-
-
-def _prefetch(modules: torch.nn.ModuleDict, of_tables: list[list[JaggedTensor]]) -> None:
-    for module, features in zip(modules.values(), of_tables):
-        module.prefetch(_keys_of(features))
+def _asked(modules: torch.nn.ModuleDict, of_tables: list[list[JaggedTensor]]) -> list[Any]:
+    """The modules with their keys."""
+    return [(module, _keys_of(features)) for module, features in zip(modules.values(), of_tables)]
 
 
 class EmbeddingBagCollection(EmbeddingBagCollectionInterface):
@@ -128,7 +122,7 @@ class EmbeddingBagCollection(EmbeddingBagCollectionInterface):
     def forward(self, features: KeyedJaggedTensor) -> KeyedTensor:
         """A row for each feature and example."""
         of_tables = _features_of(features, self._configs)
-        asked = _ask(self.embedding_bags, of_tables)
+        asked = ask_all(_asked(self.embedding_bags, of_tables))
         pooled: list[torch.Tensor] = []
         for bag, of_table, rows_asked in zip(self.embedding_bags.values(), of_tables, asked):
             lengths = torch.cat([feature.lengths() for feature in of_table])
@@ -142,7 +136,7 @@ class EmbeddingBagCollection(EmbeddingBagCollectionInterface):
 
     def prefetch(self, features: KeyedJaggedTensor) -> None:
         """Starts to read the rows of the next batch, as EmbeddingBag.prefetch."""
-        _prefetch(self.embedding_bags, _features_of(features, self._configs))
+        prefetch_all(_asked(self.embedding_bags, _features_of(features, self._configs)))
 
     def embedding_bag_configs(self) -> list[EmbeddingBagConfig]:
         return self._configs
@@ -181,7 +175,7 @@ class EmbeddingCollection(EmbeddingCollectionInterface):
     def forward(self, features: KeyedJaggedTensor) -> dict[str, JaggedTensor]:
         """By the name of each feature, its rows."""
         of_tables = _features_of(features, self._configs)
-        asked = _ask(self.embeddings, of_tables)
+        asked = ask_all(_asked(self.embeddings, of_tables))
         found: dict[str, JaggedTensor] = {}
         for embedding, of_table, names, rows_asked in zip(
                 self.embeddings.values(), of_tables, self._names, asked):
@@ -194,7 +188,7 @@ class EmbeddingCollection(EmbeddingCollectionInterface):
 
     def prefetch(self, features: KeyedJaggedTensor) -> None:
         """Starts to read the rows of the next batch, as Embedding.prefetch."""
-        _prefetch(self.embeddings, _features_of(features, self._configs))
+        prefetch_all(_asked(self.embeddings, _features_of(features, self._configs)))
 
     def embedding_configs(self) -> list[EmbeddingConfig]:
         return self._configs
