@@ -385,6 +385,9 @@ int Main(int argc, const char* const* argv) {
   }
   if (*tls != nullptr) config.rank = (*tls)->RankOr(IdentityRole::kServer, config.rank);
   config.insecure = config.insecure && !IsLoopback(config.data_host);
+  if (config.transport != "ipc" && config.advertise_data.empty()) {
+    WarnIfOutOfReach("--data-host", config.data_host, config.scheduler);
+  }
   ServerProcess process(config, *tls);
   if (const absl::Status status = process.Open(); !status.ok()) {
     LogError("server_not_started", {{"reason", status.message()}});

@@ -3,8 +3,12 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "common/base/log.h"
 #include "common/runtime/process_main.h"
@@ -35,6 +39,24 @@ absl::Status CheckExposure(const Exposure& exposure) {
       ", which other hosts reach, and this process has no credentials: everybody there could take "
       "part in the job. Give --tls DIR ('covey certificates issue' makes DIR), or --insecure where "
       "everybody on the network is trusted"));
+}
+
+bool IsOutOfReach(absl::string_view host, absl::string_view schedulers) {
+  if (!IsLoopback(host)) return false;
+  const std::vector<absl::string_view> places = absl::StrSplit(schedulers, ',');
+  return std::any_of(places.begin(), places.end(), [](absl::string_view place) {
+    return !IsLoopback(place.substr(0, place.rfind(':')));
+  });
+}
+
+void WarnIfOutOfReach(absl::string_view setting, absl::string_view host,
+                      absl::string_view schedulers) {
+  if (!IsOutOfReach(host, schedulers)) return;
+  LogWarning("out_of_reach",
+             {{"scheduler", schedulers},
+              {"text", absl::StrCat(setting, " is ", host,
+                                    ", which other hosts do not reach; if processes of the job run "
+                                    "on others, give it an address of this host")}});
 }
 
 void AllowManyConnections() {

@@ -25,6 +25,13 @@ struct Exposure {
 // has said that this is wanted; INVALID_ARGUMENT: --insecure together with credentials. Pure.
 absl::Status CheckExposure(const Exposure& exposure);
 
+// Logs a warning where other hosts may look for this process in vain: it listens at an address that
+// only this host reaches, and a scheduler of `schedulers`, "HOST:PORT[,HOST:PORT]", is at another.
+void WarnIfOutOfReach(absl::string_view setting, absl::string_view host,
+                      absl::string_view schedulers);
+// Whether it logs one. Pure.
+bool IsOutOfReach(absl::string_view host, absl::string_view schedulers);
+
 // Lets this process have as many open files and sockets as the system allows any. With the usual
 // 1,024 a stranger could open as many connections, and nobody else would get one. Not for programs
 // of users, which may use select().

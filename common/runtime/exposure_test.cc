@@ -23,6 +23,14 @@ TEST(ExposureTest, KnowsTheAddressesOfThisHost) {
   }
 }
 
+TEST(ExposureTest, KnowsWhoIsLookedForInVain) {
+  EXPECT_TRUE(IsOutOfReach("127.0.0.1", "10.0.0.1:7070"));
+  EXPECT_TRUE(IsOutOfReach("localhost", "127.0.0.1:7070,scheduler-1:7070"));
+  EXPECT_FALSE(IsOutOfReach("127.0.0.1", "127.0.0.1:7070,localhost:7071"));
+  EXPECT_FALSE(IsOutOfReach("::1", "[::1]:7070"));
+  EXPECT_FALSE(IsOutOfReach("10.0.0.2", "10.0.0.1:7070"));
+}
+
 TEST(ExposureTest, AllowsAsManyConnectionsAsTheSystem) {
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);

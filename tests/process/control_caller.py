@@ -37,23 +37,23 @@ def read_all(connection, enough=lambda data: False):
             if not more:
                 break
             data += more
-    except (ConnectionError, TimeoutError, ssl.SSLError):
+    except (ConnectionError, ssl.SSLError):
         pass
     return data
 
 
 def answer(port, tls, data):
-    """What a scheduler answers to these bytes, until it closes the connection.
+    """The first bytes with which a scheduler answers these. Empty: it has ended the connection.
 
-    tls: a context; None = without TLS. Empty: it has not let the caller in.
+    tls: a context; None = without TLS.
     """
     with connect(port) as plain:
         try:
-            connection = plain if tls is None else tls.wrap_socket(plain)
-            connection.sendall(data)
+            with plain if tls is None else tls.wrap_socket(plain) as connection:
+                connection.sendall(data)
+                return read_all(connection, enough=bool)
         except (ConnectionError, ssl.SSLError):
             return b""
-        return read_all(connection, enough=bool)
 
 
 class Reply:

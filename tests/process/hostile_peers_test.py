@@ -116,10 +116,13 @@ class HostilePeersTest(cluster.ProcessTest):
         return openssl.sign_again(self.authority, self.role("viewer"),
                                   os.path.join(self.folder, name), **changes)
 
-    def assert_not_let_in(self, tls):
-        """Its connection ends without an answer to what a viewer may call."""
+    def answer(self, tls):
+        """The beginning of the scheduler's answer to what a viewer may call."""
         call = http2.opening() + http2.call(b"GetStatus", http2.grpc_message(b""))
-        self.assertEqual(b"", control_caller.answer(self.running.port, tls, call))
+        return control_caller.answer(self.running.port, tls, call)
+
+    def assert_not_let_in(self, tls):
+        self.assertEqual(b"", self.answer(tls))
 
     def assert_denied(self, folder, method, body, why, audited=True, code=7):
         reply = control_caller.call(self.running.port, folder, method, body)
@@ -573,6 +576,8 @@ class HostilePeersTest(cluster.ProcessTest):
         before = cluster.malformed(self.running.status())
         watch = heartbeats.Heartbeats(self.running, honest)
         self.addCleanup(watch.stop)
+        # The control of those who are not let in.
+        self.assertNotEqual(b"", self.answer(control_caller.context(self.role("viewer"))))
         scenarios = self.scenarios()
         for name, scenario in scenarios:
             with self.subTest(name):

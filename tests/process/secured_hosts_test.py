@@ -147,6 +147,11 @@ class SecuredHostsTest(cluster.ProcessTest):
             with self.subTest(command):
                 run = self.type_and_wait(host, command, code)
                 self.assertRegex(run.lines()[-1], answer)
+        for host, command in ((second, re.sub("--data-host [^ ]*", "", server)),
+                              (third, re.sub("COVEY_DATA_HOST=[^ ]*", "", train))):
+            child = self.type(host, command)
+            child.await_line("data.host is 127.0.0.1, which other hosts do not reach; .* give it an")
+            child.kill()
         os.chmod(os.path.join(self.folder, "certs/worker/node.key"), 0o644)
         run = self.type_and_wait(third, train, 1)
         self.assertRegex(run.lines()[-1], "run: chmod 600 certs/worker/node.key")

@@ -32,6 +32,9 @@ std::string ListenAddress(const WorkerConfig& config) {
 }  // namespace
 
 absl::Status WorkerCore::Open() {
+  if (config_.transport != "ipc") {
+    WarnIfOutOfReach("data_host", config_.data_host, config_.cluster.scheduler);
+  }
   if (config_.insecure && config_.transport != "ipc" && !IsLoopback(config_.data_host)) {
     WarnOfExposure(config_.data_host);
   }
