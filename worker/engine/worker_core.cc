@@ -11,6 +11,7 @@
 #include "common/base/set_once.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/exposure.h"
+#include "common/runtime/process_priority.h"
 
 namespace covey::worker {
 namespace {
@@ -36,6 +37,8 @@ absl::Status WorkerCore::Open() {
     LogWarning("insecure", {{"address", config_.data_host},
                             {"text", "everybody who reaches this address takes part in the job"}});
   }
+  // Before the threads of the connection, which inherit it.
+  ApplyPriority(config_.priority);
   client::Connection::Options options;
   options.role = proto::WORKER;
   options.listen = ListenAddress(config_);
