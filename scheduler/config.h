@@ -11,6 +11,7 @@
 #include "common/cluster/job_durability.h"
 #include "common/grouping/stragglers/straggler_options.h"
 #include "common/grouping/stragglers/straggler_rung.h"
+#include "common/runtime/process_priority.h"
 #include "common/security/identity.h"
 #include "scheduler/groups/groups_options.h"
 #include "scheduler/nodes/membership_options.h"
@@ -69,6 +70,8 @@ struct Config {
   std::string tls;
   // Listens at an address beyond this host although `tls` is empty.
   bool insecure = false;
+  // kLow: other processes of the host come first.
+  ProcessPriority priority = ProcessPriority::kNormal;
   // 0 = any free port.
   uint32_t port = 0;
   // The chosen port is written here, atomically. Empty = nowhere.

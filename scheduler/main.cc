@@ -28,6 +28,7 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/exposure.h"
 #include "common/runtime/process_main.h"
+#include "common/runtime/process_priority.h"
 #include "common/security/tls_credentials.h"
 #include "common/snapshot/snapshot_reader.h"
 #include "common/store/disk_folder.h"
@@ -384,6 +385,7 @@ void Declare(Config& config, ConfigFile& options) {
               "listen without --tls although other hosts reach the address: whoever does may do "
               "everything");
   options.Add("port", &config.port, "port to listen at; 0 = any free port");
+  AddPriority(options, &config.priority);
   options.Add("port-file", &config.port_file, "file to which the chosen port is written");
 }
 
@@ -405,6 +407,7 @@ int Main(int argc, char** argv) {
   DeclareLog(config, process, options);
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
   InitProcess("scheduler");
+  ApplyPriority(config.priority);
   config.run = RandomFromSystem() | 1;
   if (const absl::Status status = config.Validate(); !status.ok()) {
     LogError("bad_configuration", {{"error", status.message()}});

@@ -87,6 +87,13 @@ absl::Status Config::Validate() const {
   if (queued_bytes_max < (32 << 20) || queued_bytes_max > (uint64_t{64} << 30)) {
     return Bad("queued-bytes-max", queued_bytes_max, "32MiB to 64GiB");
   }
+  if (rate_max != 0 && (rate_max < (64 << 10) || rate_max > (uint64_t{1} << 40))) {
+    return Bad("rate-max", rate_max, "0 (no limit), or 64KiB to 1TiB, in a second");
+  }
+  if (table_bytes_max != 0 &&
+      (table_bytes_max < (1 << 20) || table_bytes_max > (uint64_t{64} << 40))) {
+    return Bad("table-bytes-max", table_bytes_max, "0 (no limit), or 1MiB to 64TiB");
+  }
   if (drain_deadline < absl::ZeroDuration() || drain_deadline > absl::Hours(1)) {
     return Bad("drain-deadline", absl::FormatDuration(drain_deadline), "0 to 1h");
   }

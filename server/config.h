@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/cluster/limits.h"
+#include "common/runtime/process_priority.h"
 
 namespace covey::server {
 
@@ -67,6 +68,15 @@ struct Config {
   // rest is for gradients that wait for their update, and for parked replies; beyond it requests
   // are refused and retried later. A larger value absorbs bursts; 32 MiB … 64 GiB.
   uint64_t queued_bytes_max = kQueuedBytesDefault;
+  // Bytes per second of the tensors that it receives from clients and workers and sends to them,
+  // over all data loops; a request beyond it is refused and retried later. Copies between servers
+  // are not in it. 0 = no limit; otherwise 64 KiB … 1 TiB.
+  uint64_t rate_max = 0;
+  // Bytes that the values, the state of optimizers and the rows of its tables may take; what does
+  // not fit is refused. 0 = no limit; otherwise 1 MiB … 64 TiB.
+  uint64_t table_bytes_max = 0;
+  // kLow: other processes of the host come first.
+  ProcessPriority priority = ProcessPriority::kNormal;
   // After a signal the server goes on serving until its shards are elsewhere, at most for this
   // duration; 0 … 1 h.
   absl::Duration drain_deadline = absl::Seconds(30);

@@ -65,6 +65,9 @@ TEST(Config, NamesTheSettingThatIsWrong) {
       {"--spin", [](Config& config) { config.spin = absl::Seconds(1); }},
       {"--spare-bytes-max", [](Config& config) { config.spare_bytes_max = 1; }},
       {"--queued-bytes-max", [](Config& config) { config.queued_bytes_max = 1 << 20; }},
+      {"--rate-max", [](Config& config) { config.rate_max = 1 << 10; }},
+      {"--rate-max", [](Config& config) { config.rate_max = uint64_t{1} << 41; }},
+      {"--table-bytes-max", [](Config& config) { config.table_bytes_max = 1; }},
       {"--drain-deadline", [](Config& config) { config.drain_deadline = -absl::Seconds(1); }},
       {"--join-deadline", [](Config& config) { config.join_deadline = absl::ZeroDuration(); }},
   };

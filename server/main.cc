@@ -25,6 +25,7 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/exposure.h"
 #include "common/runtime/process_main.h"
+#include "common/runtime/process_priority.h"
 #include "common/runtime/topology_labels.h"
 #include "common/security/seal/data_keys.h"
 #include "common/security/tls_credentials.h"
@@ -41,6 +42,8 @@
 #include "server/table/device.h"
 #include "server/table/row_file.h"
 #include "server/table/row_memory.h"
+#include "server/table/table_budget.h"
+#include "server/token_bucket.h"
 
 namespace covey::server {
 namespace {
@@ -100,6 +103,10 @@ class ServerProcess {
     std::vector<std::string> endpoints = {""};
     queued_bytes_per_loop_ = config_.queued_bytes_max / loops;
     arriving_bytes_per_loop_ = queued_bytes_per_loop_ / 8;
+    if (config_.rate_max != 0) rate_ = std::make_shared<TokenBucket>(config_.rate_max);
+    if (config_.table_bytes_max != 0) {
+      tables_ = std::make_shared<TableBudget>(config_.table_bytes_max);
+    }
     COVEY_RETURN_IF_ERROR(OpenStore(loops));
     COVEY_RETURN_IF_ERROR(OpenRecording());
     recording_bytes_per_loop_ = kRecordingBytes / loops;
@@ -220,7 +227,9 @@ class ServerProcess {
         .has_store = store_ != nullptr,
         .recording = RecordingOptions(),
         .device = std::move(device),
-        .rows = std::move(rows)});
+        .rows = std::move(rows),
+        .rate = rate_,
+        .tables = tables_});
     data_loop->credits = std::make_unique<RequestCredits>(arriving_bytes_per_loop_);
     data_loop->loop =
         std::make_unique<EventLoop>(EventLoop::Options{.job = job_,
@@ -296,7 +305,9 @@ class ServerProcess {
   std::optional<SocketFolder> folder_;
   std::shared_ptr<DataKeys> keys_;  // null = messages are not sealed
   size_t queued_bytes_per_loop_ = 0;
-  size_t arriving_bytes_per_loop_ = 0;  // a part of the field before
+  size_t arriving_bytes_per_loop_ = 0;   // a part of the field before
+  std::shared_ptr<TokenBucket> rate_;    // null = no limit
+  std::shared_ptr<TableBudget> tables_;  // likewise
   std::vector<std::unique_ptr<DataLoop>> data_loops_;
   DataLoopsPort data_loops_port_{data_loops_};
   std::unique_ptr<StoreThread> store_;  // null = none
@@ -360,12 +371,20 @@ int Main(int argc, const char* const* argv) {
               "memory kept per data loop for updates while old values are still being sent");
   options.Add("queued-bytes-max", ConfigFile::Bytes{&config.queued_bytes_max},
               "memory for all waiting requests; beyond it clients are told to retry later");
+  options.Add(
+      "rate-max", ConfigFile::Bytes{&config.rate_max},
+      "bytes of tensors per second that this server may receive and send; beyond it clients "
+      "are told to retry later; 0 = no limit");
+  options.Add("table-bytes-max", ConfigFile::Bytes{&config.table_bytes_max},
+              "bytes that the tables may take; what does not fit is refused; 0 = no limit");
+  AddPriority(options, &config.priority);
   options.Add("drain-deadline", &config.drain_deadline,
               "how long to go on serving after a signal while the shards move elsewhere");
   options.Add("join-deadline", &config.join_deadline, "give up joining after this duration");
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
   InitProcess(config.rank < 0 ? "server" : absl::StrCat("server-", config.rank));
   AllowManyConnections();
+  ApplyPriority(config.priority);
   if (const absl::Status status = config.Validate(); !status.ok()) {
     LogError("server_config", {{"reason", status.message()}});
     return 2;

@@ -16,7 +16,7 @@ namespace covey::server {
 namespace {
 
 // Advice to a client whose request was refused because the lease has expired.
-constexpr uint32_t kLeaseRetryAfterMs = 1000;
+constexpr absl::Duration kLeaseRetryAfter = absl::Seconds(1);
 
 std::unique_ptr<TableMemory> MakeMemory(const ShardActor::Options& options, BufferPool& spares) {
   RowMemory& rows = options.rows == nullptr ? ProcessRowMemory() : *options.rows;
@@ -31,6 +31,7 @@ ShardActor::ShardActor(const Options& options)
       spares_(options.spare_bytes_max),
       memory_(MakeMemory(options_, spares_)),
       budget_(options.queued_bytes_max),
+      rate_(options.rate),
       key_lists_(options.queued_bytes_max / kKeyListShareOfQueue),
       snapshot_writer_([this](ShardId id, Version cut) {
         const Replica* const replica = FindReplica(id);
@@ -51,6 +52,7 @@ void ShardActor::ReportKeyListBytes() {
 
 void ShardActor::FinishCall(absl::Time now, Outbox& outbox) {
   ReportKeyListBytes();
+  rate_.NoteSent(now, counters_.reply_bytes);
   if (agenda_.has_for_snapshots()) ServeSnapshots(now, outbox);
   agenda_.SendReports({self_.node, 0}, outbox);
   if (recorder_) recorder_->Send(now, outbox);
@@ -172,7 +174,8 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
                                    .budget = budget_,
                                    .key_lists = key_lists_,
                                    .observer = recorder_ ? &*recorder_ : nullptr,
-                                   .held = &snapshot_writer_});
+                                   .held = &snapshot_writer_,
+                                   .tables = options_.tables.get()});
       }
       agenda_.Keep(id, host->SetView(now, view_, self_, outbox));
     }
@@ -245,23 +248,38 @@ ShardHost* ShardActor::Admit(absl::Time now, const MisdirectedRequest& request, 
                              ? host->CheckRequest(now, request.request)
                              : WhyNotHere(request, *view_, self_);
   // A query has no bytes, and refusing it would make its sender send them.
+  absl::Duration retry_after;
   if (refusal.ok() && !IsQuery(request.request)) {
     refusal = budget_.Check();
+    if (refusal.ok()) {
+      refusal = rate_.Check(now);
+      if (!refusal.ok()) retry_after = rate_.RetryAfter(now, request.request);
+    }
   }
-  if (refusal.ok() && host->needs_open()) agenda_.Keep(request.id, host->Open(now, outbox));
-  if (refusal.ok()) refusal = host->failure();
-  if (refusal.ok()) return host;
-  Refuse(now, request.request, refusal, outbox);
+  if (refusal.ok()) {
+    host->Reconsider(now);
+    if (host->needs_open()) agenda_.Keep(request.id, host->Open(now, outbox));
+    refusal = host->failure();
+    if (absl::IsResourceExhausted(refusal)) retry_after = ShardHost::kReopenAfter;
+  }
+  if (refusal.ok()) {
+    rate_.Admit(now, request.request);
+    return host;
+  }
+  Refuse(now, request.request, refusal, retry_after, outbox);
   return nullptr;
 }
 
 void ShardActor::Refuse(absl::Time now, const Message& request, const absl::Status& why,
-                        Outbox& outbox) {
+                        absl::Duration retry_after, Outbox& outbox) {
   Message reply = BeginReply(request);
   MakeRefusal(why, reply);
   if (absl::IsResourceExhausted(why)) ++counters_.refused;
-  if (absl::IsUnavailable(why) && now >= lease_until_) {
-    reply.envelope.mutable_status()->set_retry_after_ms(kLeaseRetryAfterMs);
+  if (absl::IsUnavailable(why) && now >= lease_until_) retry_after = kLeaseRetryAfter;
+  if (retry_after > absl::ZeroDuration()) {
+    const absl::Duration rounded_up = absl::Ceil(retry_after, absl::Milliseconds(1));
+    reply.envelope.mutable_status()->set_retry_after_ms(
+        static_cast<uint32_t>(absl::ToInt64Milliseconds(rounded_up)));
   }
   outbox.Send(std::move(reply));
 }

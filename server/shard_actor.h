@@ -19,6 +19,7 @@
 #include "server/key_lists/key_lists.h"
 #include "server/neighbor_routes.h"
 #include "server/queue_budget.h"
+#include "server/rate_limit.h"
 #include "server/recording/recorder.h"
 #include "server/refusals.h"
 #include "server/replication/replica.h"
@@ -29,7 +30,9 @@
 #include "server/snapshot/snapshot_writer.h"
 #include "server/table/device.h"
 #include "server/table/row_memory.h"
+#include "server/table/table_budget.h"
 #include "server/table/table_memory.h"
+#include "server/token_bucket.h"
 
 namespace covey::server {
 
@@ -73,6 +76,13 @@ class ShardActor : public Actor {
     std::shared_ptr<Device> device;
     // Holds the rows of sparse tables, for this loop alone. Null: likewise.
     std::shared_ptr<RowMemory> rows;
+    // Bytes per second that all loops of the server may receive in pushes and pulls, and send in
+    // replies; beyond it these requests are refused. Records along chains are never refused. Null:
+    // there is no limit.
+    std::shared_ptr<TokenBucket> rate;
+    // Bytes that the tables on all loops of the server may take. A shard beyond it is not opened,
+    // and a push that would make rows beyond it is refused. Null: there is no limit.
+    std::shared_ptr<TableBudget> tables;
   };
 
   explicit ShardActor(const Options& options);
@@ -102,7 +112,9 @@ class ShardActor : public Actor {
   void Pull(absl::Time now, const Message& message, Outbox& outbox);
   // The host with the open shard; null when the request has been refused.
   ShardHost* Admit(absl::Time now, const MisdirectedRequest& request, Outbox& outbox);
-  void Refuse(absl::Time now, const Message& request, const absl::Status& why, Outbox& outbox);
+  // `retry_after`: zero = as MakeRefusal.
+  void Refuse(absl::Time now, const Message& request, const absl::Status& why,
+              absl::Duration retry_after, Outbox& outbox);
   void ReportLoad(absl::Time now, Outbox& outbox);
   // What the hosts have left to the loop is done: cuts are stored, shards loaded, reports sent.
   void FinishCall(absl::Time now, Outbox& outbox);
@@ -125,6 +137,7 @@ class ShardActor : public Actor {
   const std::unique_ptr<TableMemory> memory_;
   ShardCounters counters_;
   QueueBudget budget_;
+  RateLimit rate_;
   KeyLists key_lists_;
   size_t reported_key_list_bytes_ = 0;  // to the budget
   std::optional<Recorder> recorder_;

@@ -22,7 +22,8 @@ ShardHost::ShardHost(ShardId id, uint64_t generation, absl::Time lease_until,
                                     .spares = environment.spares,
                                     .counters = environment.counters,
                                     .observer = environment.observer,
-                                    .held = environment.held}),
+                                    .held = environment.held,
+                                    .tables = environment.tables}),
       lease_until_(lease_until) {}
 
 ShardHost::~ShardHost() { ReportQueuedBytes(0); }
@@ -35,6 +36,7 @@ void ShardHost::ReportQueuedBytes(size_t bytes) {
 ShardHost::Settled ShardHost::Settle(absl::Time now, Outbox& outbox) {
   if (shard_ != nullptr) shard_->Settle(now, outbox);
   ReportQueuedBytes(queued_bytes());
+  replica_.ReportTableBytes();
   return {.next_wake = NextWake(),
           .needs_open = needs_open(),
           .reports = replica_.TakeReports(),
@@ -54,6 +56,12 @@ absl::Time ShardHost::NextWake() const {
 
 bool ShardHost::needs_open() const {
   return shard_ == nullptr && failure().ok() && (replica_.is_head() || replica_.may_open());
+}
+
+void ShardHost::Reconsider(absl::Time now) {
+  if (absl::IsResourceExhausted(failure_) && now >= failed_at_ + kReopenAfter) {
+    failure_ = absl::OkStatus();
+  }
 }
 
 absl::Status ShardHost::failure() const {
@@ -77,6 +85,7 @@ ShardHost::Settled ShardHost::SetView(absl::Time now, std::shared_ptr<const Clus
   needs_lease_ =
       std::count_if(chain.begin(), chain.end(), [](const auto& r) { return !r.joining(); }) < 2;
   replica_.SetView(now, view_, self, outbox);
+  has_logged_failure_ = false;
   // What may be possible by now is tried again.
   if (absl::IsUnavailable(failure_) || absl::IsResourceExhausted(failure_)) {
     failure_ = absl::OkStatus();
@@ -164,7 +173,8 @@ void ShardHost::ApplyLease(absl::Time now, Outbox& outbox) {
 ShardHost::Settled ShardHost::Open(absl::Time now, Outbox& outbox) {
   if (!needs_open()) return Settle(now, outbox);
   failure_ = replica_.Open(now);
-  if (!failure_.ok()) {
+  failed_at_ = now;
+  if (!failure_.ok() && !std::exchange(has_logged_failure_, true)) {
     LogWarning("shard_not_opened", {{"table", id_.table.value()},
                                     {"shard", id_.index.value()},
                                     {"reason", failure_.message()}});

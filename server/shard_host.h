@@ -22,6 +22,7 @@
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
 #include "server/shard/shard.h"
+#include "server/table/table_budget.h"
 #include "server/table/table_memory.h"
 
 namespace covey::server {
@@ -56,6 +57,7 @@ class ShardHost {
     KeyLists& key_lists;
     RecordObserver* observer = nullptr;  // null = none
     HeldRecords* held = nullptr;         // the same
+    TableBudget* tables = nullptr;       // the same
   };
 
   // The work that a call leaves to the loop.
@@ -90,6 +92,10 @@ class ShardHost {
   // FAILED_PRECONDITION: a push from a view in which another server was the head. UNAVAILABLE: the
   // lease has expired. And as CheckInitialization.
   absl::Status CheckRequest(absl::Time now, const Message& request) const;
+  // How long after a failure for want of memory the next request tries to open the shard again:
+  // another shard may be gone by then.
+  static constexpr absl::Duration kReopenAfter = absl::Seconds(1);
+
   // Fills the replica and opens the shard, unless that is done. If it is impossible, failure() says
   // why.
   Settled Open(absl::Time now, Outbox& outbox);
@@ -103,6 +109,8 @@ class ShardHost {
 
   bool is_head() const { return replica_.is_head(); }
   bool needs_open() const;
+  // A request has come: forgets a failure after kReopenAfter.
+  void Reconsider(absl::Time now);
   // Why the shard is not open: it cannot be, or it is still being loaded (UNAVAILABLE).
   absl::Status failure() const;
   const Replica& replica() const { return replica_; }
@@ -133,6 +141,8 @@ class ShardHost {
   Replica replica_;
   std::unique_ptr<Shard> shard_;
   absl::Status failure_;  // why the shard cannot be opened
+  absl::Time failed_at_ = absl::InfinitePast();
+  bool has_logged_failure_ = false;  // since the view changed
   bool needs_lease_ = false;
   absl::Time lease_until_;
   size_t reported_bytes_ = 0;  // to the budget

@@ -58,6 +58,7 @@ void WorkerConfig::AddTo(ConfigFile& options) {
   options.Add(
       "transport", &transport,
       "how tensors travel: auto (shared memory on one host, TCP between hosts), tcp or ipc");
+  AddPriority(options, &priority);
   options.Add("form-deadline", &form_deadline, "longest wait for the group to form");
   AddParsed(options, "collective", &collective, ParseAlgorithm, AlgorithmName,
             "algorithm of collectives: auto, direct, ring, multi-ring, hierarchical, "

@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "client/config.h"
 #include "common/collective/algorithm.h"
+#include "common/runtime/process_priority.h"
 #include "common/tensor/wire_format.h"
 
 namespace covey {
@@ -28,6 +29,8 @@ struct WorkerConfig {
   bool insecure = false;
   // How tensors travel (common/net/data_transport.h).
   std::string transport = "auto";
+  // kLow: other processes of the host come first, before all threads that this one has then.
+  ProcessPriority priority = ProcessPriority::kNormal;
   // How long this worker waits for its group to form, also when a member dies meanwhile and it must
   // form again; 1 s … 1 h. Longer tolerates slower starts of the other members.
   absl::Duration form_deadline = absl::Seconds(60);

@@ -82,6 +82,8 @@ class ContentImport {
   uint64_t index() const { return index_; }
   // The next piece that is needed.
   uint64_t next_piece() const { return next_; }
+  // As ShardContent, of what has been filled in so far.
+  uint64_t memory_bytes() const { return content_->memory_bytes(); }
   // True when it was the last piece: the content is complete. Precondition: its frame was checked.
   // INVALID_ARGUMENT: no correct server sends this piece. FAILED_PRECONDITION: all pieces have
   // arrived, but their content is wrong. After an error it waits for the first piece again.

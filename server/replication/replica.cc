@@ -34,7 +34,8 @@ Replica::Replica(ShardId id, uint64_t generation, const Environment& environment
       place_(id, generation),
       downstream_(place_, reports_,
                   {.records = environment.counters.replicated,
-                   .content_bytes = environment.counters.content_bytes}) {}
+                   .content_bytes = environment.counters.content_bytes}),
+      table_bytes_(environment.tables) {}
 
 void Replica::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, const Address& self,
                       Outbox& outbox) {
@@ -130,10 +131,27 @@ absl::Status Replica::Open(absl::Time now) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<ShardContent>> Replica::MakeContent(absl::Time now) const {
+absl::StatusOr<std::unique_ptr<ShardContent>> Replica::MakeContent(absl::Time now) {
   COVEY_ASSIGN_OR_RETURN(const TableRules rules,
                          RulesOf(*view_->FindTable(id_.table), *view_->FindShard(id_)));
+  COVEY_ASSIGN_OR_RETURN(const uint64_t bytes, ShardContent::MemoryBytesOf(rules.shard));
+  COVEY_RETURN_IF_ERROR(table_bytes_.Reserve(bytes));
   return ShardContent::Create(now, rules.shard, environment_.memory);
+}
+
+void Replica::ReportTableBytes() {
+  table_bytes_.Set(content_ != nullptr  ? content_->memory_bytes()
+                   : import_ != nullptr ? import_->memory_bytes()
+                                        : 0);
+}
+
+absl::Status Replica::CheckRoomForRows(std::span<const uint64_t> keys) const {
+  const SparseShard& rows = *content_->sparse();
+  // Nearly always there is room for all of them, and none is looked up.
+  if (table_bytes_.CheckRoom(keys.size() * rows.layout().row_bytes()).ok()) {
+    return absl::OkStatus();
+  }
+  return table_bytes_.CheckRoom(rows.RowBytesFor(rows.Foresee(keys)));
 }
 
 void Replica::Load(absl::Time now, const absl::StatusOr<Message>& piece, Outbox& outbox) {

@@ -29,6 +29,7 @@
 #include "server/replication/shard_counters.h"
 #include "server/replication/shard_record.h"
 #include "server/replication/table_rules.h"
+#include "server/table/table_budget.h"
 #include "server/table/table_memory.h"
 
 namespace covey::server {
@@ -58,6 +59,7 @@ class Replica {
     ShardCounters& counters;
     RecordObserver* observer = nullptr;  // null = none
     HeldRecords* held = nullptr;         // the same
+    TableBudget* tables = nullptr;       // the same
   };
 
   // The content after a record that is a cut.
@@ -78,7 +80,7 @@ class Replica {
   // Fills itself from the initializer, unless it has content or must get it from another server; a
   // shard that begins from a snapshot begins to load.
   // INVALID_ARGUMENT: this server cannot serve the table's definition; says why.
-  // RESOURCE_EXHAUSTED: too little memory is free for it.
+  // RESOURCE_EXHAUSTED: too little memory is free for it, or the budget of tables is too small.
   absl::Status Open(absl::Time now);
   bool may_open() const { return state_ == ReplicaState::kFresh; }
   // From where in the store the shard is to be loaded; nothing once it has been taken.
@@ -113,6 +115,12 @@ class Replica {
   uint64_t durable() const { return downstream_.durable(); }
   // The log holds as many unacknowledged records as it may; no more may be appended.
   bool IsFull() const { return downstream_.IsFull(); }
+  // Tells the budget of tables how much the content takes. To be called after each call that may
+  // change it.
+  void ReportTableBytes();
+  // RESOURCE_EXHAUSTED: the budget has too few bytes for the rows that an update of these keys
+  // makes. Precondition: there is content, and it is sparse.
+  absl::Status CheckRoomForRows(std::span<const uint64_t> keys) const;
   // Of records that are kept to be resent.
   size_t kept_bytes() const { return downstream_.kept_bytes(); }
   // For errors: "server-2".
@@ -143,7 +151,7 @@ class Replica {
   // False: this server cannot hold the shard.
   bool BeginImport(absl::Time now);
   // As of the table's definition, with values of the initializer.
-  absl::StatusOr<std::unique_ptr<ShardContent>> MakeContent(absl::Time now) const;
+  absl::StatusOr<std::unique_ptr<ShardContent>> MakeContent(absl::Time now);
   void EndImport(absl::Time now);
   // Whether the piece, or one before it, has not come, and is needed.
   bool Lacks(const proto::ReplicaPiece& piece) const;
@@ -168,6 +176,7 @@ class Replica {
   Downstream downstream_;
 
   ReplicaState state_ = ReplicaState::kFresh;
+  TableBudget::Share table_bytes_;
   std::unique_ptr<ShardContent> content_;
   std::unique_ptr<ContentImport> import_;  // kImporting and kLoading
   std::optional<LoadSource> load_from_;    // not taken yet

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,21 @@
 #include "common/net/frame_checksum.h"
 
 namespace covey::server {
+namespace {
+
+// As DenseShard::Create; memory that the system does not give is a status.
+absl::StatusOr<std::unique_ptr<DenseShard>> CreateDense(const DenseShardConfig& config,
+                                                        TableMemory& memory) {
+  try {
+    return DenseShard::Create(config, memory);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the system has no memory for arrays of ", config.element_count * sizeof(float),
+        " bytes; drop tables, start more servers, or give this one more memory"));
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ShardContent>> ShardContent::Create(absl::Time now,
                                                                    const Config& config,
@@ -23,8 +39,16 @@ absl::StatusOr<std::unique_ptr<ShardContent>> ShardContent::Create(absl::Time no
     return absl::WrapUnique(new ShardContent(nullptr, std::move(table), now));
   }
   COVEY_ASSIGN_OR_RETURN(std::unique_ptr<DenseShard> table,
-                         DenseShard::Create(std::get<DenseShardConfig>(config), memory));
+                         CreateDense(std::get<DenseShardConfig>(config), memory));
   return absl::WrapUnique(new ShardContent(std::move(table), nullptr, now));
+}
+
+absl::StatusOr<uint64_t> ShardContent::MemoryBytesOf(const Config& config) {
+  const auto* const dense = std::get_if<DenseShardConfig>(&config);
+  if (dense == nullptr) return 0;
+  COVEY_ASSIGN_OR_RETURN(const auto optimizer, MakeOptimizer(dense->optimizer));
+  const auto arrays = static_cast<uint64_t>(1 + optimizer->state_slots());
+  return arrays * dense->element_count * sizeof(float);
 }
 
 absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,

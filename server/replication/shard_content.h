@@ -36,8 +36,8 @@ class ShardContent {
  public:
   using Config = std::variant<DenseShardConfig, SparseShardConfig>;
 
-  // Before the first record: values from the initializer. Errors as DenseShard::Create and
-  // SparseShard::Create.
+  // Before the first record: values from the initializer. RESOURCE_EXHAUSTED: too little memory is
+  // free. Other errors as DenseShard::Create and SparseShard::Create.
   static absl::StatusOr<std::unique_ptr<ShardContent>> Create(absl::Time now, const Config& config,
                                                               TableMemory& memory);
 
@@ -89,6 +89,10 @@ class ShardContent {
   }
   // Values and slots, as they are stored.
   uint64_t bytes() const;
+  // The same with the memory of rows that went: what it takes of the server's budget of tables.
+  uint64_t memory_bytes() const { return sparse_ ? sparse_->row_bytes() : bytes(); }
+  // What it takes before the first record. INVALID_ARGUMENT: as Create.
+  static absl::StatusOr<uint64_t> MemoryBytesOf(const Config& config);
 
   // Of a sparse shard: rows that the newest update did not make, because the shard is full.
   uint64_t rows_refused() const { return rows_refused_; }

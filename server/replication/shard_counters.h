@@ -14,9 +14,10 @@ struct ShardCounters {
   uint64_t non_finite = 0;  // pushes refused for NaN or infinity
   uint64_t discarded =
       0;  // pushes received and not applied, because they are too stale for the contract
-  uint64_t refused = 0;         // requests refused because too much waits
+  uint64_t refused = 0;         // requests refused because too much waits, or too much is used
   uint64_t replicated = 0;      // records sent to successors
   uint64_t content_bytes = 0;   // sent to replicas that were being filled
+  uint64_t reply_bytes = 0;     // in the frames of replies to pushes and pulls
   uint64_t unfit_replicas = 0;  // its own replicas that turned out to be wrong
 
   friend bool operator==(const ShardCounters&, const ShardCounters&) = default;

@@ -100,6 +100,7 @@ absl::StatusOr<PushPipeline::Taken> PushPipeline::TakeGradient(const Message& re
     taken.encoded.keys = (*listed)->encoded;
     taken.gradient.keys = (*listed)->keys;
     taken.gradient.places = (*listed)->places;
+    COVEY_RETURN_IF_ERROR(shard_.replica.CheckRoomForRows((*listed)->spans()));
   }
   taken.gradient.elements = DecodedElements(taken.encoded, shape, shard_.spares);
   if (!is_screened) COVEY_RETURN_IF_ERROR(Screen(taken.gradient.spans(), push));

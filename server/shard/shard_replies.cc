@@ -240,6 +240,7 @@ void ShardReplies::SendNow(absl::Time now, UndurableReply complete, Outbox& outb
                                  ? *envelope.mutable_push_reply()->mutable_state()
                                  : *envelope.mutable_pull_reply()->mutable_state();
   state.set_age_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - complete.updated)));
+  for (const Buffer& frame : complete.reply.frames) shard_.counters.reply_bytes += frame.size();
   outbox.Send(std::move(complete.reply));
 }
 

@@ -124,6 +124,13 @@ SparseShard::Forecast SparseShard::Foresee(std::span<const uint64_t> keys) const
   return forecast;
 }
 
+uint64_t SparseShard::RowBytesFor(const Forecast& forecast) const {
+  const uint64_t rows_after = rows() + forecast.new_rows;
+  if (config_.evicts && rows_after > config_.rows_max - config_.rows_max / 20) return 0;
+  const uint64_t made = std::min(rows_after, config_.rows_max);
+  return (made - std::min<uint64_t>(made, numbers_.made())) * layout_.row_bytes();
+}
+
 std::pair<uint64_t, uint64_t> SparseShard::PartOf(uint64_t part, uint64_t parts) const {
   const auto offset = [&](uint64_t number) {
     const auto places = static_cast<unsigned __int128>(config_.slot_count) << 48;

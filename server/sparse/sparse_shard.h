@@ -187,7 +187,12 @@ class SparseShard : public std::enable_shared_from_this<SparseShard> {
   uint64_t version() const { return version_; }  // updates applied
   uint64_t samples() const { return samples_; }  // in all updates applied
   size_t bytes() const;                          // allocated
-  bool Holds(uint64_t key) const;                // whether the key lies in the shard's slots
+  // Of the rows: of those that are there, and of those that went and whose memory is used again.
+  uint64_t row_bytes() const { return uint64_t{numbers_.made()} * layout_.row_bytes(); }
+  // What the rows of the next update take beyond row_bytes(), by its forecast. 0 where others go to
+  // make room for them.
+  uint64_t RowBytesFor(const Forecast& forecast) const;
+  bool Holds(uint64_t key) const;  // whether the key lies in the shard's slots
   RowLayout layout() const { return layout_; }
 
  private:

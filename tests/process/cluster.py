@@ -60,10 +60,12 @@ class Observer:
 
     where: the prefix of its commands.
     tls: the folder with the certificates of all roles; None = there are none.
+    job: the name of its job.
     """
 
-    def __init__(self, address, where=(), tls=None):
+    def __init__(self, address, where=(), tls=None, job=JOB):
         self.address = address
+        self.job = job
         self.where = where
         self.tls = tls
 
@@ -95,13 +97,13 @@ class Cluster(Observer):
     """Starts at once; ends with `test`, a ProcessTest."""
 
     def __init__(self, test, servers=1, groups=1, workers=1, loops=1, scheduler_options=(),
-                 server_options=(), tls=None):
-        super().__init__(None, tls=tls)
+                 server_options=(), tls=None, job=JOB):
+        super().__init__(None, tls=tls, job=job)
         self._test = test
         self._server_options = ["--loops", loops, *server_options]
         self._port_file = os.path.join(tempfile.mkdtemp(dir=test.folder), "port")
         self._scheduler_arguments = [
-            SCHEDULER, "--job", JOB, "--servers", servers, "--groups", groups,
+            SCHEDULER, "--job", job, "--servers", servers, "--groups", groups,
             "--workers", workers, "--port-file", self._port_file, *self.tls_of("scheduler"),
             *scheduler_options,
         ]
@@ -138,17 +140,17 @@ class Cluster(Observer):
                 self.start_server(rank)
 
     def server_arguments(self, rank):
-        return [SERVER, "--scheduler", self.address, "--job", JOB, "--rank", rank,
+        return [SERVER, "--scheduler", self.address, "--job", self.job, "--rank", rank,
                 *self.tls_of("server")]
 
     def environment(self, rank=-1):
         """The environment with which a worker joins."""
-        found = {"COVEY_SCHEDULER": self.address, "COVEY_JOB": JOB, "COVEY_RANK": str(rank)}
+        found = {"COVEY_SCHEDULER": self.address, "COVEY_JOB": self.job, "COVEY_RANK": str(rank)}
         return {**found, "COVEY_TLS": self.tls_of("worker")[1]} if self.tls else found
 
     def count(self):
         """Runs the example that adds one to a shared counter; returns the counter."""
-        run = self._test.run_to_end("counter", [COUNTER, self.address, JOB,
+        run = self._test.run_to_end("counter", [COUNTER, self.address, self.job,
                                                 *self.tls_of("client")[1:]])
         self._test.assertEqual(0, run.code, run)
         return int(run.await_line(r"counted (\d+) times").group(1))

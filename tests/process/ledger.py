@@ -35,7 +35,7 @@ class Producer:
         self.rows = rows
         self._test = test
         self._arguments = [
-            *where, CLIENT, "--scheduler", running.address, "--job", cluster.JOB, "--do", "push",
+            *where, CLIENT, "--scheduler", running.address, "--job", running.job, "--do", "push",
             *running.tls_of("client"), "--contract", contract, "--slot", slot, "--replicas", replicas,
             *_table_options(rows), *options]
         self._lives = []
@@ -159,7 +159,7 @@ def _table_options(rows):
 
 
 def _run(test, running, contract, what, where, options):
-    child = test.run_to_end(what, [*where, CLIENT, "--scheduler", running.address, "--job", cluster.JOB,
+    child = test.run_to_end(what, [*where, CLIENT, "--scheduler", running.address, "--job", running.job,
                                    *running.tls_of("client"), "--do", what, "--contract", contract,
                                    *options])
     test.assertEqual(0, child.code, child)

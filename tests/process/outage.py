@@ -3,7 +3,7 @@
 
 from tests.process import cluster, ledger, program
 
-_PROBE = program.built("tests/process/outage_probe")
+PROBE = program.built("tests/process/outage_probe")
 # A push that takes less is no outage (outage_probe.cc).
 _SLOW_SECONDS = 0.1
 
@@ -13,7 +13,7 @@ class Probe:
 
     def __init__(self, test, running, tables=6, options=(), where=()):
         self.child = test.start("outage_probe", [
-            *where, _PROBE, "--scheduler", running.address, "--job", cluster.JOB, "--tables", tables,
+            *where, PROBE, "--scheduler", running.address, "--job", running.job, "--tables", tables,
             *options])
         self.child.await_line('"event":"rate"', count=2)
 

@@ -150,6 +150,7 @@ int Main(int argc, char** argv) {
   options.Add("bytes-in-flight", ConfigFile::Bytes{&config.cluster.bytes_in_flight_max},
               "of this client, on the wire at once");
   options.Add("replicas", &config.replicas, "of each table");
+  options.Add("deadline", &config.cluster.operation_deadline, "of each operation");
   options.Add("slow", &config.slow, "pushes that take longer are logged");
   options.Add("interval", &config.interval, "between two counts");
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;

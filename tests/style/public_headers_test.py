@@ -17,6 +17,7 @@ _PUBLIC_BASE = re.compile(
     r"|common/vectors/vector_function\.h"  # what calls and queries consist of
     r"|common/tensor/(element_span|reduce_op)\.h"  # arguments and an option of a collective
     r"|common/collective/(algorithm|part_range)\.h"  # options and parts of a collective
+    r"|common/runtime/process_priority\.h"  # an option of a worker
     r")$"
 )
 # The one message that is part of an interface: a training program fills in a table's definition.

@@ -11,6 +11,7 @@
 #include "common/base/set_once.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/exposure.h"
+#include "common/runtime/process_priority.h"
 
 namespace covey::worker {
 namespace {
@@ -38,6 +39,8 @@ absl::Status WorkerCore::Open() {
   if (config_.insecure && config_.transport != "ipc" && !IsLoopback(config_.data_host)) {
     WarnOfExposure(config_.data_host);
   }
+  // Before the threads of the connection, which inherit it.
+  ApplyPriority(config_.priority);
   client::Connection::Options options;
   options.role = proto::WORKER;
   options.listen = ListenAddress(config_);
