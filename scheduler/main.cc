@@ -29,6 +29,7 @@
 #include "common/runtime/exposure.h"
 #include "common/runtime/process_main.h"
 #include "common/runtime/process_priority.h"
+#include "common/runtime/supervisor_notice.h"
 #include "common/security/tls_credentials.h"
 #include "common/snapshot/snapshot_reader.h"
 #include "common/store/disk_folder.h"
@@ -50,6 +51,8 @@ namespace {
 
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
+// What the end of the process takes at most, when no server is waited for any more.
+constexpr absl::Duration kEndMax = absl::Seconds(10);
 // Value of --resume.
 constexpr char kResumeIfAny[] = "if-any";
 
@@ -223,11 +226,14 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
   if (!config.port_file.empty()) outcome = WritePortFile(config.port_file, service->port());
 
   if (outcome.ok()) {
+    NotifyReady(absl::StrCat("job ", config.job_name, ", listening on ", config.host, ":",
+                             service->port()));
     const std::optional<int> signal =
         config.insecure
             ? WaitForTerminationInsecurely(absl::StrCat(config.host, ":", service->port()))
             : WaitForTermination();
     LogInfo("stopping", {{"signal", signal.value_or(0)}});
+    NotifyStopping(config.drain_deadline + kEndMax);
     const SetOnce<std::monostate> may_end;
     const bool posted = loop.Post([&front, &actor, may_end](absl::Time now, Outbox& outbox) {
       if (!front.leads()) return may_end.Set(std::monostate());

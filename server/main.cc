@@ -26,6 +26,7 @@
 #include "common/runtime/exposure.h"
 #include "common/runtime/process_main.h"
 #include "common/runtime/process_priority.h"
+#include "common/runtime/supervisor_notice.h"
 #include "common/runtime/topology_labels.h"
 #include "common/security/seal/data_keys.h"
 #include "common/security/tls_credentials.h"
@@ -50,6 +51,8 @@ namespace {
 
 constexpr uint32_t kDefaultLoopsMax = 64;
 constexpr absl::Duration kLeaveMax = absl::Seconds(3);
+// What the end of the process takes at most, when it has left.
+constexpr absl::Duration kEndMax = absl::Seconds(12);
 // What a data loop may have under way to the store: twice what it sends and reads ahead.
 constexpr uint64_t kStoreBytesPerLoop = 8 * kReplicaPieceBytesMax;
 // What all data loops may have under way to the recording, in blocks of at least 64 KiB.
@@ -147,6 +150,7 @@ class ServerProcess {
     const std::optional<int> signal =
         config_.insecure ? WaitForTerminationInsecurely(data_loops_.front()->transport->endpoint())
                          : WaitForTermination();
+    NotifyStopping(config_.drain_deadline + kEndMax);
     const std::string reason = absl::StrCat("signal ", signal.value_or(0));
     // Another signal from here on ends the process at once.
     control_->Post([this, reason](absl::Time now, Outbox& outbox) {
@@ -296,6 +300,8 @@ class ServerProcess {
                               {"loops", data_loops_.size()},
                               {"table_memory", config_.table_memory},
                               {"endpoint", data_loops_.front()->transport->endpoint()}});
+    NotifyReady(absl::StrCat("server ", member.rank(), " of job ", config_.job, ", listening on ",
+                             data_loops_.front()->transport->endpoint()));
   }
 
   const Config config_;

@@ -13,6 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/topology.h"
+#include "common/runtime/supervisor_notice.h"
 #include "worker/engine/worker_core.h"
 
 namespace covey::worker {
@@ -59,10 +60,14 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Join(const WorkerConfig& config)
   COVEY_RETURN_IF_ERROR(config.Validate());
   auto worker = std::unique_ptr<Worker>(new Worker(config));
   COVEY_RETURN_IF_ERROR(worker->core_->Open());
+  // Before its group is ready: a supervisor may start one worker after the other.
+  const std::string name = absl::StrCat("worker ", worker->rank(), " of job ", config.cluster.job);
+  NotifyReady(absl::StrCat(name, ", waiting for its group"));
   COVEY_RETURN_IF_ERROR(worker->core_->RunWhenReady([&worker](WorkerActor& actor) {
     worker->AdoptGroup(actor);
     return absl::OkStatus();
   }));
+  NotifyStatus(absl::StrCat(name, ", in a group of ", worker->group().size()));
   return worker;
 }
 

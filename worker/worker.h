@@ -31,7 +31,8 @@ class WorkerCore;
 // except RequestDrain; a second thread (the loop) belongs to it.
 class Worker {
  public:
-  // Registers, and blocks until the scheduler has formed the groups.
+  // Registers, and blocks until the scheduler has formed the groups. Its supervisor counts
+  // it as started once it is registered (common/runtime/supervisor_notice.h).
   //   UNAVAILABLE: no scheduler at this address. ALREADY_EXISTS: the rank is taken.
   //   DEADLINE_EXCEEDED: names the missing members. CANCELLED: asked to leave before that.
   //   INVALID_ARGUMENT: bad config, or another job's scheduler.

@@ -25,6 +25,13 @@ namespace {
 
 constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
 
+// What the mode of a private file must not have. A process that is not root's may read one of root
+// through its group, as systemd's credentials and Kubernetes' secrets are given.
+mode_t RefusedMode(const struct stat& found) {
+  const bool is_given_by_root = found.st_uid == 0 && geteuid() != 0;
+  return is_given_by_root ? kOthers & ~S_IRGRP : kOthers;
+}
+
 absl::Status Failure(absl::string_view doing, absl::string_view path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(doing, " ", path));
 }
@@ -130,7 +137,7 @@ absl::StatusOr<Secret> ReadCredential(const std::string& path, Readers readers) 
   if (!S_ISREG(found.st_mode)) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is not a file; put one there"));
   }
-  if (readers == Readers::kOwner && (found.st_mode & kOthers) != 0) {
+  if (readers == Readers::kOwner && (found.st_mode & RefusedMode(found)) != 0) {
     return absl::FailedPreconditionError(
         absl::StrFormat("%s is private, but its mode %03o lets others use it; run: chmod 600 %s",
                         path, static_cast<unsigned int>(found.st_mode & 0777), path));

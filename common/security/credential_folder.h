@@ -35,7 +35,8 @@ std::string PathIn(const std::string& folder, absl::string_view name);
 // File operations on folders with private keys. All block; errors name the path, and what to do.
 
 // NOT_FOUND, FAILED_PRECONDITION: no file, larger than kCredentialBytesMax, or private and yet
-// readable by its group or others; the limits are checked before anything is read.
+// readable by its group or others, where the group may read what root gives to another user's
+// process; the limits are checked before anything is read.
 absl::StatusOr<Secret> ReadCredential(const std::string& path, Readers readers);
 
 // Whether there is something of this name, readable or not.

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -73,6 +74,31 @@ TEST_F(CredentialFolderTest, RefusesAKeyThatOthersMayUse) {
     EXPECT_EQ(ReadCredential(path, Readers::kOwner)->view(), "k");
     chmod(path.c_str(), 0600);
   }
+}
+
+TEST_F(CredentialFolderTest, TakesAKeyThatRootGivesToTheGroupOfItsUser) {
+  constexpr uid_t kNobody = 65534;
+  // Not in the test's own folder, which that user may not reach.
+  char folder[] = "/tmp/covey-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  ASSERT_EQ(chmod(folder, 0755), 0);
+  const std::string path = absl::StrCat(folder, "/node.key");
+  Plant(path, "k");
+  const bool may_give = geteuid() == 0 && chown(path.c_str(), 0, kNobody) == 0;
+  for (const auto& [mode, is_taken] :
+       {std::pair(0640, true), std::pair(0440, true), std::pair(0660, false),
+        std::pair(0644, false), std::pair(0650, false)}) {
+    if (!may_give) break;
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    ASSERT_EQ(setegid(kNobody), 0);
+    ASSERT_EQ(seteuid(kNobody), 0);
+    const auto read = ReadCredential(path, Readers::kOwner);
+    ASSERT_EQ(seteuid(0), 0);
+    ASSERT_EQ(setegid(0), 0);
+    EXPECT_EQ(read.ok(), is_taken) << mode << ": " << read.status();
+  }
+  std::filesystem::remove_all(folder);
+  if (!may_give) GTEST_SKIP() << "needs root, whose file it is";
 }
 
 TEST_F(CredentialFolderTest, RefusesWhatIsNoCredential) {

@@ -28,6 +28,51 @@ _ABOUT = """\
  asynchronously or under a contract that the user chooses.
 """
 
+# Of deploy/systemd, and where the package has them.
+_UNITS = "deploy/systemd"
+_UNIT_FILES = {
+    "covey-scheduler.service": "lib/systemd/system/covey-scheduler.service",
+    "covey-server@.service": "lib/systemd/system/covey-server@.service",
+    "covey-worker@.service": "lib/systemd/system/covey-worker@.service",
+    "sysusers.conf": "usr/lib/sysusers.d/covey.conf",
+    "tmpfiles.conf": "usr/lib/tmpfiles.d/covey.conf",
+    "credentials.conf": "usr/share/doc/covey/examples/credentials.conf",
+}
+# An upgrade keeps what the operator has changed in them.
+_SETTINGS = ("covey.env", "scheduler.yaml", "server.yaml", "worker.env")
+
+# Nothing is started, and nothing restarted: that is for the operator to order.
+_ADD_USER = """\
+#!/bin/sh
+set -e
+if [ "$1" = configure ] && command -v systemd-sysusers > /dev/null; then
+  systemd-sysusers covey.conf
+  # Where it cannot, as in a root that is only being made, the next boot does it.
+  systemd-tmpfiles --create covey.conf || true
+fi
+if [ -d /run/systemd/system ]; then
+  systemctl daemon-reload
+fi
+"""
+_STOP = """\
+#!/bin/sh
+set -e
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+  systemctl stop 'covey-worker@*' 'covey-server@*' covey-scheduler
+fi
+"""
+# Certificates and the state of jobs stay where they are.
+_FORGET_UNITS = """\
+#!/bin/sh
+set -e
+if [ "$1" = purge ]; then
+  rmdir --ignore-fail-on-non-empty /etc/covey/tls /etc/covey 2> /dev/null || true
+fi
+if [ -d /run/systemd/system ]; then
+  systemctl daemon-reload
+fi
+"""
+
 # Python's compiled files belong to the machine, as those of Debian's own packages.
 _COMPILE = """\
 #!/bin/sh
@@ -100,10 +145,21 @@ class _Maker:
                 f"usr/share/man/man{man_pages.section(page)}/{man_pages.file_name(page)}",
                 man_pages.man_page(page, self._version, self._build.epoch, pages))
         files.write("usr/share/bash-completion/completions/covey", completion.bash(pages))
+        self._units(files)
         return self._pack(files, _Package(
             "covey", "science", "parameter server with hybrid synchrony",
             " This package has the scheduler, the server and the command covey.\n",
             linked.dependencies(objects)))
+
+    def _units(self, files):
+        for name, place in _UNIT_FILES.items():
+            files.copy(place, self._build.source(f"{_UNITS}/{name}"))
+        for name in _SETTINGS:
+            files.copy(f"etc/covey/{name}", self._build.source(f"{_UNITS}/{name}"))
+        files.write("DEBIAN/conffiles", "".join(f"/etc/covey/{name}\n" for name in _SETTINGS))
+        files.write("DEBIAN/postinst", _ADD_USER, 0o755)
+        files.write("DEBIAN/prerm", _STOP, 0o755)
+        files.write("DEBIAN/postrm", _FORGET_UNITS, 0o755)
 
     def _c_library(self):
         files = self._tree("libcovey0")

@@ -14,6 +14,7 @@ from tests.packages import unpacked
 _LIBRARY = f"usr/lib/{unpacked.TRIPLET}"
 _PYTHON = "usr/lib/python3/dist-packages"
 _PROGRAMS = ["covey", "covey_scheduler", "covey_server"]
+_SETTINGS = ["covey.env", "scheduler.yaml", "server.yaml", "worker.env"]
 
 
 def _documents(package):
@@ -56,7 +57,12 @@ class PackagesTest(unpacked.DebianTest):
             + [f"usr/share/man/man1/covey-{command}.1.gz" for command in commands]
             + ["usr/share/man/man1/covey.1.gz", "usr/share/man/man8/covey_scheduler.8.gz",
                "usr/share/man/man8/covey_server.8.gz",
-               "usr/share/bash-completion/completions/covey"]), self.content("covey"))
+               "usr/share/bash-completion/completions/covey"]
+            + [f"etc/covey/{name}" for name in _SETTINGS]
+            + [f"lib/systemd/system/covey-{name}.service"
+               for name in ("scheduler", "server@", "worker@")]
+            + ["usr/lib/sysusers.d/covey.conf", "usr/lib/tmpfiles.d/covey.conf",
+               "usr/share/doc/covey/examples/credentials.conf"]), self.content("covey"))
         self.assertEqual(sorted([f"{_LIBRARY}/libcovey.so.0", *_documents("libcovey0")]),
                          self.content("libcovey0"))
         self.assertEqual(sorted([
@@ -71,6 +77,10 @@ class PackagesTest(unpacked.DebianTest):
             + [f"{_PYTHON}/covey-{self.version}.dist-info/{name}"
                for name in ("METADATA", "entry_points.txt")]),
             self.content("python3-covey"))
+
+    def test_settings_are_the_operators(self):
+        conffiles = unpacked.run("dpkg-deb", "-I", self.packages["covey"], "conffiles").split()
+        self.assertEqual([f"/etc/covey/{name}" for name in _SETTINGS], conffiles)
 
     def test_checksums_are_those_of_the_files(self):
         for name, package in self.packages.items():

@@ -65,6 +65,7 @@ _BANS = [
             "common/base/planted_bug_switch.cc": "tests plant a bug in a program as it is",
             "common/runtime/config_file.cc": "where a config takes its values from",
             "common/runtime/process_main.cc": "reads how to log, before there is a config",
+            "common/runtime/supervisor_notice*.cc": "finds the supervisor that has started the process",
             "common/runtime/topology_labels.cc": "reads what Slurm and Kubernetes say of a process",
             "scheduler/main.cc": "tells gRPC which ciphers to take",
         },

@@ -20,7 +20,7 @@ _URL = re.compile(r"https?://([\w.-]+)")
 _PUBLIC_HOSTS = re.compile(
     r"(^|\.)(github\.com|debian\.org|arxiv\.org|wikipedia\.org|w3\.org|rfc-editor\.org|bazel\.build"
     r"|kubernetes\.io|prometheus\.io|grpc\.io|python\.org|numpy\.org|example\.(com|org))$"
-    r"|^(localhost|127\.0\.0\.1|0\.0\.0\.0)$"
+    r"|^(localhost|127\.0\.0\.1|0\.0\.0\.0|kubernetes\.default\.svc)$"
 )
 
 _TRACKER = re.compile(r"\b[Ii]ssue\s+#?\d+\b")

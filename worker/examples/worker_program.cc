@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
+#include "common/runtime/supervisor_notice.h"
 
 namespace covey {
 namespace {
@@ -15,6 +16,8 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitUnreachable = 3;
+// What the destructor of Worker takes at most: it makes pushes durable, and leaves.
+constexpr absl::Duration kEndMax = absl::Seconds(15);
 
 }  // namespace
 
@@ -22,6 +25,7 @@ absl::Status DrainOnSignal::Pause(absl::Duration time) {
   if (const std::optional<int> signal = WaitForTermination(time)) {
     signal_ = *signal;
     give_up_ = MonotonicNow() + kDrainMax;
+    NotifyStopping(kDrainMax + kEndMax);
     COVEY_RETURN_IF_ERROR(worker_.RequestDrain());
   }
   if (MonotonicNow() < give_up_) return absl::OkStatus();

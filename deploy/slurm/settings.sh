@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the templates run. You edit this file, and the #SBATCH lines of the templates.
+
+# The program of a worker, with its arguments; all nodes must see it.
+program=(./fashion_mnist --contract buffered)
+
+# The name of the job, which a job that goes on with its snapshots has, too.
+name=covey
+groups=1            # groups of workers; the workers are divided among them
+servers_per_node=1
+workers_per_node=1
+
+# Where covey, covey_scheduler and covey_server are; empty = on the PATH.
+binaries=
+
+# A folder that all nodes see, for snapshots: a job that is started again goes on at the newest one.
+# Empty = none.
+store=$PWD/store
+snapshot_every=10min
