@@ -63,7 +63,9 @@ TEST(TableBudget, LoopsNeverTakeMoreTogether) {
       for (int k = 0; k < 1000; ++k) {
         TableBudget::Share share(&budget);
         // 400 of one loop and of another fit, and those of a third one do not.
-        if (share.Reserve(400).ok()) EXPECT_FALSE(share.CheckRoom(601).ok());
+        if (share.Reserve(400).ok()) {
+          EXPECT_FALSE(share.CheckRoom(601).ok());
+        }
       }
     });
   }

@@ -101,7 +101,7 @@ class JobsTest(cluster.ProcessTest):
         # A rate of nothing would be kept, too.
         self.assertGreater(after, before)
         ledger.stop(self, running, producers)
-        account = ledger.audit(self, running, producers)
+        account = ledger.audit(self, running, producers, replicas=1)
         print(account, flush=True)
         self.assertEqual([], account.deviations)
         self.assertEqual((0, 0), (account.lost, account.doubled))

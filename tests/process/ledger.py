@@ -135,7 +135,7 @@ def stop(test, running, producers, seconds=program.PATIENCE_SECONDS, where=()):
         test.assertEqual(0, producer.child.exit_code(seconds), producer.child)
 
 
-def audit(test, running, producers, where=()):
+def audit(test, running, producers, where=(), replicas=2):
     """The account of these producers' pushes."""
     account = Account()
     for contract, rows in sorted({(producer.contract, producer.rows) for producer in producers}):
@@ -143,7 +143,7 @@ def audit(test, running, producers, where=()):
                 if (producer.contract, producer.rows) == (contract, rows)]
         # All keys that any of them has, and some more.
         keys = keys_of(max(producer.sent() for producer in mine))[-1] + 100
-        options = [*_table_options(rows), *(["--keys", keys] if rows else [])]
+        options = ["--replicas", replicas, *_table_options(rows), *(["--keys", keys] if rows else [])]
         held = events(_run(test, running, contract, "audit", where, options), "held")
         test.assertEqual(SLOTS * (1 if rows else SHARDS), len(held))
         for entry in held:
