@@ -54,14 +54,13 @@ absl::Status CheckGroup(const Message& request, const ClusterView& view) {
                                            group->generation(), ", the push has ",
                                            push.group_generation(), "; follow the newer view"));
   }
-  // Who was a member in an older generation is not known here any more.
-  const uint64_t sender = request.from().node.value();
-  const auto& members = group->members();
-  if (group->generation() == push.group_generation() &&
-      std::find(members.begin(), members.end(), sender) == members.end()) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        view.NameOf(NodeId(sender)), " is no member of group ", push.group(), " of generation ",
-        group->generation(), "; a group's gradients are pushed by its members"));
+  // A worker that has left the group may still repeat what it pushed as a member, and who was one is
+  // not known here any more.
+  const proto::Node* sender = view.FindNode(request.from().node);
+  if (sender != nullptr && sender->role() != proto::WORKER) {
+    return absl::PermissionDeniedError(absl::StrCat(sender->name(), " is no member of group ",
+                                                    push.group(),
+                                                    "; a group's gradients are pushed by workers"));
   }
   if (group->state() == proto::Group::ACTIVE) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat("group ", push.group(),

@@ -41,7 +41,7 @@ absl::Status CheckForm(const Message& request, const PushForm& form);
 
 // Whether the sender is part of the cluster. UNAVAILABLE: it is not in this view, but perhaps in
 // the newer view that it knows. INVALID_ARGUMENT: it is unknown. ABORTED: it has departed, or has
-// another generation. PERMISSION_DENIED: it is no member of the group for which it pushes.
+// another generation. PERMISSION_DENIED: it pushes for a group, and is no worker.
 absl::Status CheckSender(const Message& request, const ClusterView& view);
 
 // INVALID_ARGUMENT: an element is NaN or infinite; names it, and its place in the table.

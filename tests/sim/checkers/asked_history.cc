@@ -15,8 +15,14 @@ void AskedHistory::OnSend(absl::Time, const Message& message) {
                                     : envelope.pull_request().shard_generation());
     return;
   }
+  const bool is_new_push =
+      envelope.has_push_reply() && StatusOf(message).ok() && !envelope.push_reply().duplicate();
+  if (request >= kForgedRequests && is_new_push) {
+    violations_.Add("asked_history", absl::StrCat("a push was taken that node ",
+                                                  message.to().node.value(), " has forged"));
+  }
   const auto reply = ReadShardReply(message);
-  if (!reply || request >= kForgedRequests) return;
+  if (!reply) return;
   const uint64_t asker = message.to().node.value();
   if (asked_[{asker, request}].count(reply->history.generation) > 0) return;
   violations_.Add("asked_history",

@@ -17,18 +17,6 @@ void GoOn(proto::Envelope& envelope) {
       if (push.step() > 0) push.set_step(push.step() + 1);
       break;
     }
-    case proto::Envelope::kPushReply: {
-      proto::PushReply& pushed = *envelope.mutable_push_reply();
-      pushed.set_durable(true);
-      pushed.set_applied_version(pushed.applied_version() + 1);
-      pushed.mutable_state()->set_version(pushed.state().version() + 1);
-      break;
-    }
-    case proto::Envelope::kPullReply: {
-      proto::ShardState& state = *envelope.mutable_pull_reply()->mutable_state();
-      state.set_version(state.version() + 1);
-      break;
-    }
     case proto::Envelope::kReplicateRequest: {
       proto::ReplicateRequest& record = *envelope.mutable_replicate_request();
       record.set_index(record.index() + 1);
@@ -54,7 +42,24 @@ void GoOn(proto::Envelope& envelope) {
 
 }  // namespace
 
-bool IsForgeable(const Message& message) { return IsOfDataPlane(message.envelope); }
+bool IsForgeable(const Message& message) {
+  return IsOfDataPlane(message.envelope) && !message.envelope.has_push_reply() &&
+         !message.envelope.has_pull_reply();
+}
+
+bool IsOfGroup(const Message& message) {
+  switch (message.envelope.body_case()) {
+    case proto::Envelope::kGroupSlice:
+    case proto::Envelope::kGroupAbort:
+    case proto::Envelope::kGroupProbe:
+    case proto::Envelope::kGroupHello:
+      return true;
+    case proto::Envelope::kPushRequest:
+      return message.envelope.push_request().group() != 0;
+    default:
+      return false;
+  }
+}
 
 void Forge(Random& random, Message& message) {
   COVEY_CHECK(IsForgeable(message));

@@ -195,7 +195,9 @@ void SimNetwork::MaybeForge(PortId from, PortId to, const Message& message) {
   std::vector<PortId> forgers;
   for (const auto& [port, candidate] : ports_) {
     const HostId host = candidate.host;
-    if (hostile_.contains(host) && candidate.header.node() != 0 && host != ports_.at(from).host &&
+    const auto hostile = hostile_.find(host);
+    if (hostile == hostile_.end() || (IsOfGroup(message) && !hostile->second)) continue;
+    if (candidate.header.node() != 0 && host != ports_.at(from).host &&
         host != ports_.at(to).host) {
       forgers.push_back(port);
     }

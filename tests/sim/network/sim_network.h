@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -88,8 +87,8 @@ class SimNetwork {
   Listening Probe(HostId from, const std::string& endpoint) const;
   bool IsBlocked(HostId from, HostId to) const;
   // From now on the processes of this host may forge messages, over connections of their own and in
-  // their own names.
-  void MakeHostile(HostId host) { hostile_.insert(host); }
+  // their own names; but those of a group only if they are `in_no_group`.
+  void MakeHostile(HostId host, bool in_no_group) { hostile_[host] = in_no_group; }
   // Plants the bug of bent_slice.h: one in this many of the messages that it can concern is bent.
   void BendSlices(uint64_t one_in) { bend_one_in_ = one_in; }
   // Ends loss, corruption, retries, forgery and long delays; blocks and clogs end by their own
@@ -142,7 +141,7 @@ class SimNetwork {
   NetworkConfig config_;
   Random random_;
   Random of_forgery_;  // another stream, so that histories without forgery do not depend on it
-  std::set<HostId> hostile_;
+  std::map<HostId, bool> hostile_;  // whether it is in no group
   uint64_t forged_ = 0;
   MessageCodec codec_;
   uint64_t bend_one_in_ = 0;  // 0 = none
