@@ -54,8 +54,8 @@ absl::Status CheckGroup(const Message& request, const ClusterView& view) {
                                            group->generation(), ", the push has ",
                                            push.group_generation(), "; follow the newer view"));
   }
-  // A worker that has left the group may still repeat what it pushed as a member, and who was one is
-  // not known here any more.
+  // A worker that has left the group may still repeat what it pushed as a member, and it is not
+  // known here any more who was one.
   const proto::Node* sender = view.FindNode(request.from().node);
   if (sender != nullptr && sender->role() != proto::WORKER) {
     return absl::PermissionDeniedError(absl::StrCat(sender->name(), " is no member of group ",

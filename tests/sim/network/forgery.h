@@ -15,8 +15,8 @@ namespace covey::sim {
 // Requests that hostile processes forge are numbered from here on; no honest one gets there.
 inline constexpr uint64_t kForgedRequests = uint64_t{1} << 60;
 
-// Whether hostile workers and clients send such messages: those of the data plane, but for replies to
-// readers, because checkers take what is delivered for what a server has said
+// Whether hostile workers and clients send such messages: those of the data plane, but for replies
+// to readers, because checkers take what is delivered for what a server has said
 // (client/engine/request_engine_test has forged replies).
 bool IsForgeable(const Message& message);
 // Whether a member of the sender's group may send such a message, and is believed: it is one inside
