@@ -99,9 +99,7 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
   Random of_lease = random.Split(2);
   config.scheduler.lease = DrawDuration(of_lease, absl::Seconds(4), absl::Seconds(60));
   DrawDevices(random.Split(3), config);
-  Random of_forgery = random.Split(4);
-  if (of_forgery.Chance(0.2)) network.forgery = 0.1 * of_forgery.Uniform();
-  if (config.quiet) network.forgery = 0;
+  // Forgery is not drawn yet: a hostile process also spoils what its own honest program does next.
   return config;
 }
 
