@@ -2,7 +2,6 @@
 #include "tests/sim/checkers/asked_history.h"
 
 #include "tests/sim/checkers/shard_reply.h"
-#include "tests/sim/network/forgery.h"
 
 namespace covey::sim {
 
@@ -14,12 +13,6 @@ void AskedHistory::OnSend(absl::Time, const Message& message) {
         envelope.has_push_request() ? envelope.push_request().shard_generation()
                                     : envelope.pull_request().shard_generation());
     return;
-  }
-  const bool is_new_push =
-      envelope.has_push_reply() && StatusOf(message).ok() && !envelope.push_reply().duplicate();
-  if (request >= kForgedRequests && is_new_push) {
-    violations_.Add("asked_history", absl::StrCat("a push was taken that node ",
-                                                  message.to().node.value(), " has forged"));
   }
   const auto reply = ReadShardReply(message);
   if (!reply) return;

@@ -12,8 +12,7 @@
 namespace covey::sim {
 
 // Invariant: a server answers a push or pull only in the history of the shard that the request
-// names. A sender that does not know yet that a shard was lost is refused, never served. And no
-// server takes a forged push.
+// names. A sender that does not know yet that a shard was lost is refused, never served.
 class AskedHistory : public Observer {
  public:
   explicit AskedHistory(Violations& violations) : violations_(violations) {}

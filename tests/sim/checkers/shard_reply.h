@@ -8,7 +8,6 @@
 #include "common/cluster/ids.h"
 #include "common/net/frame_checksum.h"
 #include "common/net/message.h"
-#include "tests/sim/network/forgery.h"
 
 namespace covey::sim {
 
@@ -30,13 +29,11 @@ struct ShardReply {
   std::span<const float> values;
 };
 
-// Nothing when `message` is no such reply, or answers a forged request, which asks for what no
-// honest reader does (AskedHistory looks at these). Refers into `message`.
+// Nothing when `message` is no such reply. Refers into `message`.
 inline std::optional<ShardReply> ReadShardReply(const Message& message) {
   const proto::Envelope& envelope = message.envelope;
   // Damaged values prove nothing; how a client treats them is checked elsewhere.
   if (!StatusOf(message).ok() || !CheckFrameChecksums(message).ok()) return std::nullopt;
-  if (envelope.header().request_id() >= kForgedRequests) return std::nullopt;
   ShardReply reply;
   if (envelope.has_push_reply()) {
     reply.push = &envelope.push_reply();

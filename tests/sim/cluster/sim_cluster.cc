@@ -115,7 +115,6 @@ void SimCluster::AddServer(uint32_t index) {
 
 Process& SimCluster::AddClient(std::string name, proto::Role role,
                                std::function<std::unique_ptr<Script>(Random)> make_script) {
-  network_.MakeHostile(HostId(static_cast<uint32_t>(processes_.size())), role == proto::CLIENT);
   return Add(OptionsFor(std::move(name), {false}),
              [this, role, make_script = std::move(make_script)](const Process::Birth& birth) {
                return std::make_unique<ScriptedClient>(ClientOptions(role, birth),
@@ -126,7 +125,6 @@ Process& SimCluster::AddClient(std::string name, proto::Role role,
 Process& SimCluster::AddWorker(Worker worker) {
   const absl::Duration delay = worker.delay;
   Process::Options process_options = OptionsFor(worker.name, {true});
-  network_.MakeHostile(process_options.host, false);
   Process& process = Add(
       std::move(process_options), [this, worker = std::move(worker)](const Process::Birth& birth) {
         client::ClientActor::Options options = ClientOptions(proto::WORKER, birth);

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "tests/sim/network/bent_slice.h"
-#include "tests/sim/network/forgery.h"
 #include "tests/sim/network/message_description.h"
 
 namespace covey::sim {
@@ -15,17 +14,11 @@ namespace {
 
 // Share of a broken connection's messages that still arrive.
 constexpr double kLateChance = 0.5;
-// Random stream of forgeries.
-constexpr uint64_t kForgeryDraws = 1;
 
 // Whether its sender retries when no answer comes.
 bool MayBeRepeated(const proto::Envelope& envelope) {
   return envelope.has_replicate_reply() || envelope.has_replica_piece() ||
          absl::EndsWith(BodyName(envelope), "_request");
-}
-
-bool IsReply(const proto::Envelope& envelope) {
-  return absl::EndsWith(BodyName(envelope), "_reply");
 }
 
 size_t BytesOf(const Message& message) {
@@ -44,7 +37,6 @@ SimNetwork::SimNetwork(Simulator& simulator, const NetworkConfig& config)
     : simulator_(simulator),
       config_(config),
       random_(simulator.Draws(Simulator::Stream::kNetwork)),
-      of_forgery_(simulator.Draws(Simulator::Stream::kNetwork, kForgeryDraws)),
       codec_(config.codec, random_, simulator) {}
 
 PortId SimNetwork::Open(HostId host, std::string endpoint, std::function<void(Message)> deliver) {
@@ -153,10 +145,6 @@ bool SimNetwork::Send(PortId port, Message message) {
     Lose(message, "queue_full");
     return false;
   }
-  Port& sender = ports_.at(port);
-  sender.header = message.envelope.header();
-  sender.loop = message.envelope.from_loop();
-  if (config_.forgery > 0) MaybeForge(port, connection.ends[1 - from_end], message);
   const auto sent = message.frames;
   CopyFrames(message);
   if (bend_one_in_ > 0 && IsBendable(message) && random_.Below(bend_one_in_) == 0) Bend(message);
@@ -188,52 +176,6 @@ void SimNetwork::Lend(std::span<const Buffer> sent, Message& message) {
   for (size_t i = 0; i < message.frames.size(); ++i) {
     message.frames[i] = lent_frames_.Lend(sent[i], message.frames[i]);
   }
-}
-
-void SimNetwork::MaybeForge(PortId from, PortId to, const Message& message) {
-  if (!IsForgeable(message) || !of_forgery_.Chance(config_.forgery)) return;
-  std::vector<PortId> forgers;
-  for (const auto& [port, candidate] : ports_) {
-    const HostId host = candidate.host;
-    const auto hostile = hostile_.find(host);
-    if (hostile == hostile_.end() || (IsOfGroup(message) && !hostile->second)) continue;
-    if (candidate.header.node() != 0 && host != ports_.at(from).host &&
-        host != ports_.at(to).host) {
-      forgers.push_back(port);
-    }
-  }
-  if (forgers.empty()) return;
-  const PortId forger = forgers[of_forgery_.Below(forgers.size())];
-  const uint64_t id = ConnectionBetween(forger, to);
-  if (id == 0) return;
-  simulator_.Count("network_forged");
-  Message forged = message;
-  CopyFrames(forged);
-  Forge(of_forgery_, forged);
-  const uint64_t request = message.envelope.header().request_id();
-  *forged.envelope.mutable_header() = ports_.at(forger).header;
-  forged.envelope.set_from_loop(ports_.at(forger).loop);
-  // A forged reply has to name the request. A forged request needs a name of its own, or its
-  // refusal would pass for that of an honest request of the forger.
-  forged.envelope.mutable_header()->set_request_id(
-      IsReply(message.envelope) ? request : kForgedRequests + ++forged_);
-  Carry(id, EndOf(connections_.at(id), forger), std::move(forged));
-}
-
-uint64_t SimNetwork::ConnectionBetween(PortId from, PortId to) {
-  for (const auto& [id, connection] : connections_) {
-    const auto& ends = connection.ends;
-    const bool is_between =
-        (ends[0] == from && ends[1] == to) || (ends[0] == to && ends[1] == from);
-    if (is_between && connection.open) return id;
-  }
-  const std::string& endpoint = ports_.at(to).endpoint;
-  const auto listener = listeners_.find(endpoint);
-  if (endpoint.empty() || listener == listeners_.end() || listener->second != to) return 0;
-  const uint64_t id = next_connection_++;
-  connections_[id].ends[0] = from;
-  connections_[id].ends[1] = to;
-  return id;
 }
 
 int SimNetwork::EndOf(const Connection& connection, PortId port) {
@@ -310,7 +252,6 @@ void SimNetwork::Disconnect(HostId a, HostId b) {
 
 void SimNetwork::Heal() {
   config_.tail_chance = config_.loss = config_.corruption = config_.retry = config_.reconnect = 0;
-  config_.forgery = 0;
 }
 
 absl::Duration SimNetwork::Delay() {

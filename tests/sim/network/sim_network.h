@@ -41,9 +41,6 @@ struct NetworkConfig {
   // Probability that a message's connection breaks just before it is sent, so that it and the
   // messages in flight overtake each other.
   double reconnect = 0;
-  // Probability that a hostile process (SimNetwork::MakeHostile) sends a forged message (forgery.h)
-  // to the receiver of a message of somebody else.
-  double forgery = 0;
   Codec codec = Codec::kNone;
   // Messages in flight in one direction of a connection; further ones are dropped.
   int queue_messages = kTransportQueueMessagesMax;
@@ -86,13 +83,9 @@ class SimNetwork {
   enum class Listening { kYes, kNo, kSilence };
   Listening Probe(HostId from, const std::string& endpoint) const;
   bool IsBlocked(HostId from, HostId to) const;
-  // From now on the processes of this host may forge messages, over connections of their own and in
-  // their own names; but those of a group only if they are `in_no_group`.
-  void MakeHostile(HostId host, bool in_no_group) { hostile_[host] = in_no_group; }
   // Plants the bug of bent_slice.h: one in this many of the messages that it can concern is bent.
   void BendSlices(uint64_t one_in) { bend_one_in_ = one_in; }
-  // Ends loss, corruption, retries, forgery and long delays; blocks and clogs end by their own
-  // calls.
+  // Ends loss, corruption, retries and long delays; blocks and clogs end by their own calls.
   void Heal();
 
  private:
@@ -102,9 +95,6 @@ class SimNetwork {
     std::function<void(Message)> deliver;
     std::map<Address, std::string> routes;
     std::map<std::string, uint64_t> dialed;  // endpoint -> connection
-    // Of its last message; a node of 0 = it has not registered yet.
-    proto::Header header;
-    uint32_t loop = 0;
   };
   struct Connection {
     PortId ends[2];  // the dialing and the listening port
@@ -124,10 +114,6 @@ class SimNetwork {
   static int EndOf(const Connection& connection, PortId port);
   // The sum of all impairments in this direction.
   Impairment ImpairmentOf(HostId from, HostId to) const;
-  // Makes a hostile process send a forgery of `message`, which `from` has sent to `to`.
-  void MaybeForge(PortId from, PortId to, const Message& message);
-  // An open connection between the ports, new where `to` listens; 0 = none.
-  uint64_t ConnectionBetween(PortId from, PortId to);
   void Carry(uint64_t connection, int from_end, Message message);
   void Arrive(uint64_t connection, int from_end, Message message);
   void Break(Connection& connection) { connection.open = false; }
@@ -140,9 +126,6 @@ class SimNetwork {
   Simulator& simulator_;
   NetworkConfig config_;
   Random random_;
-  Random of_forgery_;  // another stream, so that histories without forgery do not depend on it
-  std::map<HostId, bool> hostile_;  // whether it is in no group
-  uint64_t forged_ = 0;
   MessageCodec codec_;
   uint64_t bend_one_in_ = 0;  // 0 = none
   uint64_t next_port_ = 1;

@@ -183,4 +183,16 @@ std::vector<uint64_t> SizesOf(const Block& block, const std::vector<uint64_t>& s
   return chosen;
 }
 
+proto::TableSpec SpecOf(const Block& block, absl::string_view name, uint32_t replicas) {
+  proto::TableSpec spec;
+  spec.set_name(absl::StrCat("bench/", block.name, "/", name));
+  spec.set_data_type(proto::FLOAT32);
+  spec.mutable_optimizer()->set_kind(block.optimizer);
+  spec.mutable_learning_rate()->set_base(1e-6);
+  spec.mutable_contract()->set_kind(block.contract);
+  spec.set_durability(replicas == 1 ? proto::MEMORY : proto::REPLICATED);
+  if (replicas > 1) spec.set_replicas(replicas);
+  return spec;
+}
+
 }  // namespace covey::cli

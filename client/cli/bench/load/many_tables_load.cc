@@ -36,15 +36,8 @@ constexpr uint64_t kStepsMin = 4;
 constexpr uint64_t kRowsPerStep = 2 * kTables * kKeys;
 
 proto::TableSpec Spec(const Block& block, const std::string& name, uint32_t replicas) {
-  proto::TableSpec spec;
-  spec.set_name(absl::StrCat("bench/", block.name, "/", replicas, "/", name));
-  spec.set_data_type(proto::FLOAT32);
+  proto::TableSpec spec = SpecOf(block, absl::StrCat(replicas, "/", name), replicas);
   spec.mutable_sparse()->set_width(kWidth);
-  spec.mutable_optimizer()->set_kind(block.optimizer);
-  spec.mutable_learning_rate()->set_base(1e-6);
-  spec.mutable_contract()->set_kind(block.contract);
-  spec.set_durability(replicas == 1 ? proto::MEMORY : proto::REPLICATED);
-  if (replicas > 1) spec.set_replicas(replicas);
   return spec;
 }
 

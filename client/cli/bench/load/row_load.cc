@@ -40,15 +40,8 @@ constexpr uint64_t kSpread = 387'420'489;
 constexpr client::RowCache::Options kCache = {.rows_max = kRows / 10, .max_age = absl::Seconds(1)};
 
 proto::TableSpec Spec(const Block& block, uint32_t replicas) {
-  proto::TableSpec spec;
-  spec.set_name(absl::StrCat("bench/", block.name, "/", replicas));
-  spec.set_data_type(proto::FLOAT32);
+  proto::TableSpec spec = SpecOf(block, absl::StrCat(replicas), replicas);
   spec.mutable_sparse()->set_width(kWidth);
-  spec.mutable_optimizer()->set_kind(block.optimizer);
-  spec.mutable_learning_rate()->set_base(1e-6);
-  spec.mutable_contract()->set_kind(block.contract);
-  spec.set_durability(replicas == 1 ? proto::MEMORY : proto::REPLICATED);
-  if (replicas > 1) spec.set_replicas(replicas);
   return spec;
 }
 

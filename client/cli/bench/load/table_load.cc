@@ -22,16 +22,10 @@ using client::Table;
 using Clients = std::vector<std::unique_ptr<ParameterClient>>;
 
 proto::TableSpec Spec(const Block& block, const TableLoadOptions& options) {
-  proto::TableSpec spec;
-  spec.set_name(absl::StrCat("bench/", block.name, "/", options.bytes, "/", options.replicas));
-  spec.set_data_type(proto::FLOAT32);
+  proto::TableSpec spec =
+      SpecOf(block, absl::StrCat(options.bytes, "/", options.replicas), options.replicas);
   spec.add_shape(options.bytes / sizeof(float));
-  spec.mutable_optimizer()->set_kind(block.optimizer);
-  spec.mutable_learning_rate()->set_base(1e-6);
-  spec.mutable_contract()->set_kind(block.contract);
   if (block.contract == proto::Contract::BUFFERED) spec.mutable_contract()->set_buffer(2);
-  spec.set_durability(options.replicas == 1 ? proto::MEMORY : proto::REPLICATED);
-  if (options.replicas > 1) spec.set_replicas(options.replicas);
   return spec;
 }
 
