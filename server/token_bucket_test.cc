@@ -47,7 +47,7 @@ TEST_F(TokenBucketTest, PromisesOneTurnAfterTheOther) {
   EXPECT_EQ(bucket_.Promise(now_, kRate / 2), absl::Seconds(1));
   EXPECT_EQ(bucket_.Promise(now_, kRate / 4), absl::Milliseconds(1500));
   EXPECT_EQ(bucket_.Promise(now_, kRate), absl::Milliseconds(1750));
-  // What is taken out of turn moves nobody who comes later to the front.
+  // Bytes taken out of turn delay later clients: none of them moves to the front.
   bucket_.Take(now_, kRate / 8);
   EXPECT_EQ(bucket_.Promise(now_, kRate), absl::Milliseconds(2750));
 }

@@ -42,6 +42,7 @@ namespace covey {
 // has a norm, 16 it has one and is beyond the table's gate. All other numbers are varints as in
 // Protocol Buffers: 7 bits per byte, the lowest first, in as few bytes as possible. A value has one
 // encoding only, and any other is refused.
+
 // A head begins to apply records to a shard. The entries that follow name it by `stream`.
 struct ShardBegin {
   // From 0, in the order of the loop's files.

@@ -114,7 +114,7 @@ TEST(SupervisorNoticeTest, DoesNothingWithoutASupervisor) {
   setenv("NOTIFY_SOCKET", "", 1);
   NotifyReady("rank 3");
   EXPECT_EQ(supervisor.Next(), "");
-  // Nobody listens: a line in the log, and no more.
+  // Where nobody listens, the process logs a line and goes on.
   setenv("NOTIFY_SOCKET", "/no/such/socket", 1);
   NotifyReady("rank 3");
 }

@@ -306,7 +306,7 @@ TEST(ShardGates, OnlyWorkersPushForAGroup) {
   EXPECT_EQ(CodeOf(reply), Code::kPermissionDenied);
   EXPECT_THAT(TextOf(reply), HasSubstr("client-0 is no member of group 1"));
   EXPECT_EQ(driver.Values(), before);
-  // One that has left the group may repeat what it pushed as a member.
+  // A worker that has left the group may repeat what it pushed as a member.
   forged.envelope.mutable_header()->set_node(12);
   EXPECT_EQ(CodeOf(driver.Ask(forged)), Code::kOk);
 }

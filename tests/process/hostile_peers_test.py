@@ -597,7 +597,7 @@ class HostilePeersTest(cluster.ProcessTest):
             lambda status: all(now - then >= count for now, then, count in zip(
                 cluster.malformed(status), before, self.refused_messages)),
             f"malformed to grow by {self.refused_messages}")
-        # Nobody has gone, come or changed anything but the dishonest nodes.
+        # Groups and tables are as before, and all honest nodes are alive.
         self.assertEqual(self.view["groups"], status["view"]["groups"])
         self.assertEqual(self.view["tables"], status["view"]["tables"])
         alive = {node["id"] for node in status["view"]["nodes"] if node["state"] == "ALIVE"}

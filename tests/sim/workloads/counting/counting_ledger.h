@@ -79,7 +79,7 @@ class CountingLedger : public Observer {
   void NoteVerdict(const ShardReply& reply, uint64_t slot);
   void CheckValues(const ShardReply& reply);
   bool IsWild(uint64_t slot) const { return is_gated_ && IsWildSlot(slot); }
-  // What is in the slot, as if the push were not wild.
+  // The value of the slot, as if its push were not wild.
   float TamedOf(uint64_t slot, float value) const { return IsWild(slot) ? value / kWild : value; }
   // The only history of the shard in which some server has received the push; nothing when there
   // are several.
