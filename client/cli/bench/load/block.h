@@ -81,8 +81,8 @@ std::string DescribeBlocks();
 // Of `sizes`, those that the block measures.
 std::vector<uint64_t> SizesOf(const Block& block, const std::vector<uint64_t>& sizes);
 
-// What definitions of the block's tables share, dense or sparse: all but shape and rows. The table is
-// named "bench/BLOCK/NAME".
+// What definitions of the block's tables share, dense or sparse: all but shape and rows. The table
+// is named "bench/BLOCK/NAME".
 proto::TableSpec SpecOf(const Block& block, absl::string_view name, uint32_t replicas);
 
 }  // namespace covey::cli
