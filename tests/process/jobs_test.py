@@ -123,22 +123,22 @@ class JobsTest(cluster.ProcessTest):
 
     def test_shares(self):
         """How much a greedy job leaves to another; only --measure takes long."""
-        shares = {"alone": [], "greedy": [], "rate-max": [], "low": []}
+        shares = {"alone": [], "greedy": [], "rate-max": [], "low": [], "both": []}
         seconds = _FIGURES.options.seconds
         rounds = _ROUNDS if _FIGURES.options.measure else 1
         quiet = cluster.Cluster(self)
         free = self._rate_of_job(cluster.Cluster(self, job=_OTHER), seconds)
-        greedy = {
-            "greedy": [], "low": ["--priority", "low"],
-            "rate-max": ["--rate-max", max(int(free * (1 << 20) / 10), 1 << 20)]}
+        low = ["--priority", "low"]
+        bounded = ["--rate-max", max(int(free * (1 << 20) / 10), 1 << 20)]
+        greedy = {"greedy": [], "rate-max": bounded, "low": low, "both": bounded + low}
         rates = {name: [] for name in greedy}
         for _ in range(rounds):
             shares["alone"].append(self._rate_of_job(quiet, seconds))
             for name, options in greedy.items():
-                other = cluster.Cluster(
-                    self, job=_OTHER, server_options=options,
-                    scheduler_options=options if name == "low" else ())
-                floods = self._floods(other, _FIGURES.options.clients, low=name == "low")
+                is_low = name in ("low", "both")
+                other = cluster.Cluster(self, job=_OTHER, server_options=options,
+                                        scheduler_options=low if is_low else ())
+                floods = self._floods(other, _FIGURES.options.clients, is_low)
                 mine, theirs = self._rates([self._floods(quiet, 1), floods], seconds)
                 shares[name].append(mine)
                 rates[name].append(theirs)
