@@ -6,6 +6,8 @@
 #include "client/cli/certificates/certificates_command.h"
 #include "client/cli/chaos/chaos_command.h"
 #include "client/cli/command_line.h"
+#include "client/cli/doctor/doctor_command.h"
+#include "client/cli/events/events_command.h"
 #include "client/cli/lookup/lookup_command.h"
 #include "client/cli/model/export_command.h"
 #include "client/cli/replay/replay_command.h"
@@ -18,6 +20,7 @@
 #include "client/cli/snapshot/snapshot_command.h"
 #include "client/cli/status/status_command.h"
 #include "client/cli/status/tables_command.h"
+#include "client/cli/top/top_command.h"
 
 namespace covey::cli {
 namespace {
@@ -27,7 +30,9 @@ constexpr Command kCommands[] = {
     {"certificates", "makes, renews and checks the certificates of a job", CertificatesCommand},
     {"chaos", "injects faults into a small cluster of its own and checks the promises",
      ChaosCommand},
+    {"doctor", "finds what is wrong with this machine and with a cluster", DoctorCommand},
     {"drain", "drains a server or worker: it leaves without losing anything", DrainCommand},
+    {"events", "shows the decisions of the scheduler with their evidence", EventsCommand},
     {"export", "writes the model of a running cluster to a safetensors file", ExportCommand},
     {"export-rows", "writes the rows of a sparse table to files for NumPy", ExportRowsCommand},
     {"lookup", "shows rows of a sparse table", LookupCommand},
@@ -42,6 +47,7 @@ constexpr Command kCommands[] = {
      SnapshotCommand},
     {"status", "shows nodes, groups and tables of a cluster, and its health", StatusCommand},
     {"tables", "shows the tables of a cluster, and changes their contracts", TablesCommand},
+    {"top", "shows a cluster on a terminal, as it is now", TopCommand},
 };
 
 }  // namespace
