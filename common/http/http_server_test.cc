@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/http/http_server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <memory>
 #include <string>
 #include <thread>
@@ -13,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
-#include "common/base/descriptor.h"
 #include "common/base/set_once.h"
+#include "common/http/testing/raw_http_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -27,41 +23,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr absl::Duration kPatience = absl::Seconds(20);
-
-// A client that sends what a test wants.
-class Client {
- public:
-  explicit Client(const HttpServer& server)
-      : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = {.sin_family = AF_INET,
-                           .sin_port = htons(static_cast<uint16_t>(server.address().port))};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval patience = absl::ToTimeval(kPatience);
-    setsockopt(socket_.number(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    EXPECT_EQ(connect(socket_.number(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  }
-  void Send(const std::string& text) {
-    send(socket_.number(), text.data(), text.size(), MSG_NOSIGNAL);
-  }
-  // All that comes until the server closes.
-  std::string Receive() {
-    std::string all;
-    char piece[4096];
-    while (true) {
-      const ssize_t size = recv(socket_.number(), piece, sizeof(piece), 0);
-      if (size <= 0) return all;
-      all.append(piece, static_cast<size_t>(size));
-    }
-  }
-  std::string Ask(const std::string& method, const std::string& target) {
-    Send(absl::StrCat(method, " ", target, " HTTP/1.1\r\nHost: here\r\n\r\n"));
-    return Receive();
-  }
-
- private:
-  const Descriptor socket_;
-};
+constexpr absl::Duration kPatience = RawHttpClient::kPatience;
 
 std::unique_ptr<HttpServer> Serve(HttpServer::Handler handler,
                                   absl::Duration deadline = kPatience) {
@@ -89,12 +51,12 @@ TEST(HttpServerTest, ReadsAddresses) {
 TEST(HttpServerTest, AnswersGetAndHead) {
   const auto server = Serve(Echo);
   EXPECT_NE(server->address().port, 0u);
-  const std::string answer = Client(*server).Ask("GET", "/a%20b?c=d");
+  const std::string answer = RawHttpClient(server->address().port).Ask("GET", "/a%20b?c=d");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(answer, HasSubstr("Content-Type: text/plain; charset=utf-8\r\n"));
   EXPECT_THAT(answer, HasSubstr("Connection: close\r\n"));
   EXPECT_THAT(answer, EndsWith("\r\n\r\n[/a%20b|c=d|here]"));
-  const std::string head = Client(*server).Ask("HEAD", "/a%20b?c=d");
+  const std::string head = RawHttpClient(server->address().port).Ask("HEAD", "/a%20b?c=d");
   EXPECT_THAT(head, HasSubstr("Content-Length: 17\r\n"));
   EXPECT_THAT(head, EndsWith("\r\n\r\n"));
 }
@@ -103,7 +65,7 @@ TEST(HttpServerTest, SendsALongAnswerWhole) {
   const auto server = Serve([](const HttpRequest&, const HttpReply& reply) {
     reply.Send({.status = 503, .body = std::string(5'000'000, 'x')});
   });
-  const std::string answer = Client(*server).Ask("GET", "/");
+  const std::string answer = RawHttpClient(server->address().port).Ask("GET", "/");
   EXPECT_THAT(answer.substr(0, 20), StartsWith("HTTP/1.1 503 "));
   EXPECT_GT(answer.size(), 5'000'000u);
 }
@@ -113,33 +75,34 @@ TEST(HttpServerTest, RefusesOtherMethodsBodiesAndLongHeads) {
     ADD_FAILURE() << "the handler was called";
     reply.Send({});
   });
-  EXPECT_THAT(Client(*server).Ask("DELETE", "/"), StartsWith("HTTP/1.1 501 "));
-  Client body(*server);
+  EXPECT_THAT(RawHttpClient(server->address().port).Ask("DELETE", "/"),
+              StartsWith("HTTP/1.1 501 "));
+  RawHttpClient body(server->address().port);
   body.Send("GET / HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\nab");
   EXPECT_THAT(body.Receive(), StartsWith("HTTP/1.1 413 "));
-  Client longer(*server);
+  RawHttpClient longer(server->address().port);
   longer.Send(absl::StrCat("GET / HTTP/1.1\r\nA: ", std::string(9'000, 'a'), "\r\n\r\n"));
   EXPECT_THAT(longer.Receive(), StartsWith("HTTP/1.1 400 "));
-  Client garbage(*server);
+  RawHttpClient garbage(server->address().port);
   garbage.Send(std::string("\0\xff\r\n\r\n", 6));
   EXPECT_THAT(garbage.Receive(), Not(HasSubstr(" 200 ")));
 }
 
 TEST(HttpServerTest, ASilentClientDelaysNoOther) {
   const auto server = Serve(Echo);
-  std::vector<std::unique_ptr<Client>> silent;
+  std::vector<std::unique_ptr<RawHttpClient>> silent;
   for (int number = 0; number < 40; ++number) {
-    silent.push_back(std::make_unique<Client>(*server));
+    silent.push_back(std::make_unique<RawHttpClient>(server->address().port));
     silent.back()->Send("GET / HTTP/1.1\r\n");
   }
-  EXPECT_THAT(Client(*server).Ask("GET", "/"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(RawHttpClient(server->address().port).Ask("GET", "/"), StartsWith("HTTP/1.1 200 "));
 }
 
 // One that sends a byte now and then is silent, too.
 TEST(HttpServerTest, EndsAConnectionAtItsDeadline) {
   const auto server = Serve(Echo, /*deadline=*/absl::Milliseconds(300));
-  Client silent(*server);
-  Client slow(*server);
+  RawHttpClient silent(server->address().port);
+  RawHttpClient slow(server->address().port);
   const absl::Time begin = MonotonicNow();
   std::thread trickle([&slow, begin] {
     slow.Send("GET / HTTP/1.1\r\nA: ");
@@ -156,11 +119,11 @@ TEST(HttpServerTest, EndsAConnectionAtItsDeadline) {
 
 TEST(HttpServerTest, TheOldestSilentConnectionMakesRoom) {
   const auto server = Serve(Echo);
-  std::vector<std::unique_ptr<Client>> silent;
+  std::vector<std::unique_ptr<RawHttpClient>> silent;
   for (size_t number = 0; number < HttpServer::kConnectionsMax; ++number) {
-    silent.push_back(std::make_unique<Client>(*server));
+    silent.push_back(std::make_unique<RawHttpClient>(server->address().port));
   }
-  EXPECT_THAT(Client(*server).Ask("GET", "/"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(RawHttpClient(server->address().port).Ask("GET", "/"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(silent.front()->Receive(), IsEmpty());
   EXPECT_THAT(silent.back()->Ask("GET", "/"), StartsWith("HTTP/1.1 200 "));
 }
@@ -171,11 +134,11 @@ TEST(HttpServerTest, AnAnswerMayComeLaterFromAnotherThread) {
     if (request.path == "/later") return asked.Set(reply);
     reply.Send({.body = "now"});
   });
-  Client later(*server);
+  RawHttpClient later(server->address().port);
   later.Send("GET /later HTTP/1.1\r\nHost: here\r\n\r\n");
   const HttpReply* reply = asked.WaitFor(kPatience);
   ASSERT_NE(reply, nullptr);
-  EXPECT_THAT(Client(*server).Ask("GET", "/"), EndsWith("now"));
+  EXPECT_THAT(RawHttpClient(server->address().port).Ask("GET", "/"), EndsWith("now"));
   reply->Send({.body = "later"});
   reply->Send({.body = "twice"});
   EXPECT_THAT(later.Receive(), EndsWith("\r\n\r\nlater"));
@@ -183,13 +146,13 @@ TEST(HttpServerTest, AnAnswerMayComeLaterFromAnotherThread) {
 
 TEST(HttpServerTest, AForgottenRequestGets503) {
   const auto server = Serve([](const HttpRequest&, const HttpReply&) {});
-  EXPECT_THAT(Client(*server).Ask("GET", "/"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(RawHttpClient(server->address().port).Ask("GET", "/"), StartsWith("HTTP/1.1 503 "));
 }
 
 TEST(HttpServerTest, AReplyMayOutliveItsClientAndTheServer) {
   const SetOnce<HttpReply> asked;
   auto server = Serve([asked](const HttpRequest&, const HttpReply& reply) { asked.Set(reply); });
-  auto client = std::make_unique<Client>(*server);
+  auto client = std::make_unique<RawHttpClient>(server->address().port);
   client->Send("GET / HTTP/1.1\r\nHost: here\r\n\r\n");
   const HttpReply* reply = asked.WaitFor(kPatience);
   ASSERT_NE(reply, nullptr);
@@ -204,13 +167,13 @@ TEST(HttpServerTest, AnAnswerToAClientThatHasGoneIsDropped) {
     if (request.path == "/later") return asked.Set(reply);
     reply.Send({.body = "now"});
   });
-  auto client = std::make_unique<Client>(*server);
+  auto client = std::make_unique<RawHttpClient>(server->address().port);
   client->Send("GET /later HTTP/1.1\r\nHost: here\r\n\r\n");
   const HttpReply* reply = asked.WaitFor(kPatience);
   ASSERT_NE(reply, nullptr);
   client.reset();
   reply->Send({.body = std::string(1'000'000, 'x')});
-  EXPECT_THAT(Client(*server).Ask("GET", "/"), EndsWith("now"));
+  EXPECT_THAT(RawHttpClient(server->address().port).Ask("GET", "/"), EndsWith("now"));
 }
 
 TEST(HttpServerTest, SaysWhyItCannotListen) {
