@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -24,6 +25,7 @@
 #include "common/cluster/view.h"
 #include "common/grouping/stragglers/straggler_options.h"
 #include "common/grouping/stragglers/straggler_rung.h"
+#include "common/metrics/metrics_server.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/exposure.h"
@@ -42,6 +44,7 @@
 #include "scheduler/port_file.h"
 #include "scheduler/rpc/grpc_service.h"
 #include "scheduler/scheduler_actor.h"
+#include "scheduler/scheduler_metrics.h"
 #include "scheduler/snapshots/initial_values.h"
 #include "scheduler/snapshots/restored_job.h"
 #include "scheduler/state/cluster_state.h"
@@ -64,6 +67,8 @@ struct ProcessConfig {
   // The address under which other processes reach this scheduler; empty = `host`, or this machine's
   // name when `host` means any address.
   std::string advertise;
+  // MetricsServer::Options::address; empty = none.
+  std::string metrics;
   bool has_reflection = false;
 };
 
@@ -122,6 +127,27 @@ void LogAudit(const AuditEntry& entry) {
            {"target", entry.target},
            {"outcome", entry.outcome.ok() ? "allowed" : entry.outcome.message()},
            {"repeated", entry.repeated}});
+}
+
+// `actor`: null while another scheduler leads.
+void AddMetrics(const Config& config, const SchedulerActor* actor, absl::Time now,
+                MetricPage& page) {
+  SchedulerMetrics metrics{.leads = actor != nullptr,
+                           .expected_servers = config.servers,
+                           .expected_workers = config.workers()};
+  if (actor != nullptr) {
+    metrics.status = actor->Status(now);
+    metrics.events = actor->event_counts();
+  }
+  page.Gauge("covey_insecure", "1 if everybody who reaches the process may take part in the job.",
+             config.insecure ? 1 : 0);
+  metrics.AddTo(page);
+}
+
+std::vector<ReadyCondition> Conditions(const Standby& front, const SchedulerActor* actor) {
+  const absl::Status log = actor == nullptr ? absl::OkStatus() : actor->disk_failure();
+  return {{.name = "leads", .holds = front.leads(), .why = front.reason()},
+          {.name = "log_writable", .holds = log.ok(), .why = std::string(log.message())}};
 }
 
 absl::Status Run(const Config& config, const ProcessConfig& process,
@@ -224,6 +250,20 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
            {"workers", config.workers()}});
   absl::Status outcome;
   if (!config.port_file.empty()) outcome = WritePortFile(config.port_file, service->port());
+  std::unique_ptr<MetricsServer> metrics;
+  if (outcome.ok() && !process.metrics.empty()) {
+    auto started = MetricsServer::Start(
+        {.address = process.metrics,
+         .role = "scheduler",
+         .fill =
+             [&](absl::Time now, MetricPage& page) {
+               AddMetrics(config, actor ? &*actor : nullptr, now, page);
+             },
+         .conditions = [&](absl::Time) { return Conditions(front, actor ? &*actor : nullptr); }},
+        "scheduler", loop);
+    outcome = started.status();
+    if (started.ok()) metrics = *std::move(started);
+  }
 
   if (outcome.ok()) {
     NotifyReady(absl::StrCat("job ", config.job_name, ", listening on ", config.host, ":",
@@ -408,6 +448,7 @@ int Main(int argc, char** argv) {
                      "Decides which nodes are in the cluster, and which server holds which shard.");
   ProcessConfig process;
   Declare(config, options);
+  options.Add("metrics", &process.metrics, MetricsServer::kHelp);
   options.Add("reflection", &process.has_reflection,
               "serve gRPC's reflection, by which tools read the service's definition");
   DeclareLog(config, process, options);
@@ -427,7 +468,9 @@ int Main(int argc, char** argv) {
                                               .host = config.host,
                                               .is_secured = !config.tls.empty(),
                                               .is_insecure = config.insecure});
-  for (const absl::Status& status : {tls.status(), exposed}) {
+  const absl::Status metrics =
+      MetricsServer::Check(process.metrics, !config.tls.empty(), config.insecure);
+  for (const absl::Status& status : {tls.status(), exposed, metrics}) {
     if (status.ok()) continue;
     LogError("bad_configuration", {{"error", status.message()}});
     return kExitUsage;

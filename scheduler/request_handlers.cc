@@ -258,16 +258,21 @@ void RequestHandlers::Quarantine(const Call& call) {
 void RequestHandlers::GetStatus(const Call& call) {
   Message reply = MakeControlReply(call.request);
   proto::StatusReply& body = *reply.envelope.mutable_status_reply();
-  *body.mutable_view() = state_.view();
-  machines_.membership.FillStatus(call.now, body);
-  machines_.away.FillStatus(call.now, body);
-  machines_.stragglers.FillStatus(body);
-  machines_.snapshots.FillStatus(call.now, body);
-  machines_.restores.FillStatus(call.now, body);
+  FillStatus(call.now, call.uptime, body);
   trail_.CopyAfter(call.envelope().status_request().events_after(), body);
-  body.set_uptime_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(call.uptime)));
-  body.set_insecure(config_.insecure);
   Answer(call, std::move(reply));
+}
+
+void RequestHandlers::FillStatus(absl::Time now, absl::Duration uptime,
+                                 proto::StatusReply& status) const {
+  *status.mutable_view() = state_.view();
+  machines_.membership.FillStatus(now, status);
+  machines_.away.FillStatus(now, status);
+  machines_.stragglers.FillStatus(status);
+  machines_.snapshots.FillStatus(now, status);
+  machines_.restores.FillStatus(now, status);
+  status.set_uptime_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(uptime)));
+  status.set_insecure(config_.insecure);
 }
 
 void RequestHandlers::ReconcileChains(absl::Time now) {

@@ -37,6 +37,9 @@ class RequestHandlers {
   // could be published before, and in the meantime reports are collected.
   absl::Time NextReconcile() const;
 
+  // What GetStatus answers, without events.
+  void FillStatus(absl::Time now, absl::Duration uptime, proto::StatusReply& status) const;
+
   // Answers a watch with the published view.
   void AnswerWatch(const Message& request, Outbox& outbox) const;
 

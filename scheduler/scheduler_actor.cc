@@ -58,6 +58,13 @@ void SchedulerActor::Finish(absl::Time now, Outbox& outbox) {
   if (may_end) std::exchange(on_stopped_, nullptr)();
 }
 
+proto::StatusReply SchedulerActor::Status(absl::Time now) const {
+  proto::StatusReply status;
+  const absl::Duration uptime = started_ > now ? absl::ZeroDuration() : now - started_;
+  handlers_.FillStatus(now, uptime, status);
+  return status;
+}
+
 void SchedulerActor::Stop(absl::Time now, std::function<void()> done, Outbox& outbox) {
   Begin(now);
   stopping_since_ = now;

@@ -53,6 +53,9 @@ class SchedulerActor : public Actor {
   const proto::ClusterView& published() const { return pipeline_.published(); }
   // Not OK once the log cannot be written any more; from then on every request is refused.
   const absl::Status& disk_failure() const { return pipeline_.disk_failure(); }
+  // What `covey status` shows, without events; and how often which events have happened.
+  proto::StatusReply Status(absl::Time now) const;
+  const EventCounts& event_counts() const { return state_.event_counts(); }
   // Called once, inside Receive or Wake, when the job must stop: Chains::why_stop().
   void OnLoss(std::function<void(const std::string& why)> callback) {
     on_loss_ = std::move(callback);

@@ -75,6 +75,8 @@ struct Config {
   // Bytes that the values, the state of optimizers and the rows of its tables may take; what does
   // not fit is refused. 0 = no limit; otherwise 1 MiB … 64 TiB.
   uint64_t table_bytes_max = 0;
+  // "host:port" at which metrics and probes answer over plain HTTP. Empty = nowhere.
+  std::string metrics;
   // kLow: other processes of the host come first.
   ProcessPriority priority = ProcessPriority::kNormal;
   // After a signal the server goes on serving until its shards are elsewhere, at most for this

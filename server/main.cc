@@ -18,6 +18,9 @@
 #include "common/base/set_once.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/view.h"
+#include "common/metrics/latest_value.h"
+#include "common/metrics/metrics_server.h"
+#include "common/metrics/process_metrics.h"
 #include "common/net/grpc_channel.h"
 #include "common/net/host_transport.h"
 #include "common/net/zmq_transport.h"
@@ -37,6 +40,7 @@
 #include "server/recording/recorder.h"
 #include "server/request_credits.h"
 #include "server/server_actor.h"
+#include "server/server_metrics.h"
 #include "server/shard_actor.h"
 #include "server/socket_folder.h"
 #include "server/table/cuda_device.h"
@@ -59,8 +63,17 @@ constexpr uint64_t kStoreBytesPerLoop = 8 * kReplicaPieceBytesMax;
 constexpr uint64_t kRecordingBytes = 256 << 20;
 constexpr size_t kRecordingRequests = 2 * kRecordingBytes / (64 << 10);
 
+// What the metrics show of a data loop.
+struct LoopCounts {
+  ShardCounters shards;
+  TransportCounters messages;
+};
+
 // One thread that serves shards. The order of members lets the loop be destroyed first.
 struct DataLoop {
+  std::string name;
+  // As the metrics read them; set on the loop's thread.
+  LatestValue<LoopCounts> counts;
   std::unique_ptr<Transport> transport;
   std::unique_ptr<ShardActor> actor;
   std::unique_ptr<RequestCredits> credits;
@@ -141,7 +154,7 @@ class ServerProcess {
         [this](Message reply) { control_->Deliver(std::move(reply)); });
     control_->AddPort({kSchedulerNode, 0}, *scheduler_);
     control_->SetDefaultPort(data_loops_port_);
-    return absl::OkStatus();
+    return StartMetrics();
   }
 
   // Serves until a signal or the scheduler ends it. OK: left in order.
@@ -170,6 +183,49 @@ class ServerProcess {
   }
 
  private:
+  absl::Status StartMetrics() {
+    if (config_.metrics.empty()) return absl::OkStatus();
+    COVEY_ASSIGN_OR_RETURN(
+        metrics_,
+        MetricsServer::Start({.address = config_.metrics,
+                              .role = "server",
+                              .fill = [this](absl::Time, MetricPage& page) { AddMetrics(page); },
+                              .conditions = [this](absl::Time now) { return Conditions(now); }},
+                             "control", *control_));
+    return absl::OkStatus();
+  }
+
+  // On the control loop's thread, as Conditions.
+  void AddMetrics(MetricPage& page) const {
+    page.Gauge("covey_insecure", "1 if everybody who reaches the process may take part in the job.",
+               config_.insecure ? 1 : 0);
+    const Member& member = actor_->member();
+    page.Gauge("covey_view_epoch", "The epoch of the view that the process knows.",
+               static_cast<double>(member.view()->epoch().value()));
+    page.Gauge("covey_loops", "Threads that serve shards.",
+               static_cast<double>(data_loops_.size()));
+    AddMessageMetrics(control_->counters(), page);
+    for (const auto& data_loop : data_loops_) {
+      const LoopCounts counts = data_loop->counts.Get();
+      AddMessageMetrics(counts.messages, page);
+      AddLoopMetrics(counts.shards, page);
+    }
+    AddLoadMetrics(actor_->load(), *member.view(), config_.queued_bytes_max, page);
+  }
+  std::vector<ReadyCondition> Conditions(absl::Time now) const {
+    const Member& member = actor_->member();
+    const uint64_t joining = ShardsJoining(*member.view(), member.node());
+    return {{.name = "registered",
+             .holds = member.state() == Member::State::kMember,
+             .why = "it is not a member of the job, or not yet"},
+            {.name = "lease",
+             .holds = member.lease_until() > now,
+             .why = "the scheduler has not answered a heartbeat for the lease term"},
+            {.name = "shards",
+             .holds = joining == 0,
+             .why = absl::StrCat(joining, " of its shards are still being filled")}};
+  }
+
   absl::Status OpenStore(uint32_t loops) {
     if (config_.store.empty()) return absl::OkStatus();
     COVEY_ASSIGN_OR_RETURN(auto folder,
@@ -208,6 +264,7 @@ class ServerProcess {
 
   absl::Status OpenDataLoop(uint32_t number) {
     auto data_loop = std::make_unique<DataLoop>();
+    data_loop->name = absl::StrCat("data-", number);
     const std::string listen =
         folder_ ? absl::StrCat("ipc://", folder_->path(), "/", number)
                 : absl::StrCat("tcp://", config_.data_host, ":",
@@ -239,7 +296,7 @@ class ServerProcess {
         std::make_unique<EventLoop>(EventLoop::Options{.job = job_,
                                                        .self = {NodeId(), number},
                                                        .incarnation = incarnation_,
-                                                       .thread_name = absl::StrCat("data-", number),
+                                                       .thread_name = data_loop->name,
                                                        .spin = config_.spin,
                                                        .flow_control = data_loop->credits.get()},
                                     *data_loop->actor, *data_loop->transport);
@@ -294,6 +351,10 @@ class ServerProcess {
         data_loop->loop->AddPort({member.node(), kRecordingLoop}, *recordings_);
       }
       data_loop->loop->Start();
+      if (metrics_ == nullptr) continue;
+      metrics_->Watch(data_loop->name, *data_loop->loop, [&self = *data_loop] {
+        self.counts.Set({self.actor->counters(), self.loop->counters()});
+      });
     }
     LogInfo("server_joined", {{"rank", member.rank()},
                               {"node", member.node().value()},
@@ -324,7 +385,8 @@ class ServerProcess {
   std::unique_ptr<EventLoop> control_;
   std::unique_ptr<LoopPort> control_port_;
   std::unique_ptr<GrpcChannel> scheduler_;
-  const SetOnce<std::monostate> over_;  // set when this process is no longer a member
+  std::unique_ptr<MetricsServer> metrics_;  // null = none
+  const SetOnce<std::monostate> over_;      // set when this process is no longer a member
 
   // Owned by the control loop's thread.
   bool serving_ = false;
@@ -355,6 +417,7 @@ int Main(int argc, const char* const* argv) {
               "or --insecure");
   options.Add("insecure", &config.insecure,
               "listen without --tls although other hosts reach the address");
+  options.Add("metrics", &config.metrics, MetricsServer::kHelp);
   options.Add("data-port", &config.data_port, "port of the first data loop; 0 = any free port");
   options.Add("advertise-data", &config.advertise_data,
               "HOST:PORT[,HOST:PORT], one per data loop: where others reach it, if that differs");
@@ -401,6 +464,12 @@ int Main(int argc, const char* const* argv) {
     return 2;
   }
   config.labels = *std::move(labels);
+  if (const absl::Status status =
+          MetricsServer::Check(config.metrics, !config.tls.empty(), config.insecure);
+      !status.ok()) {
+    LogError("server_config", {{"reason", status.message()}});
+    return 2;
+  }
   auto tls = LoadTlsCredentials(
       config.tls, {.role = IdentityRole::kServer, .job = config.job, .rank = config.rank},
       WallClockNow());

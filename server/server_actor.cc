@@ -74,9 +74,13 @@ void ServerActor::Receive(absl::Time now, const Message& message, Outbox& outbox
 
 void ServerActor::TakeLoad(const Message& message) {
   loads_[message.envelope.from_loop()] = message.envelope.heartbeat_request().load();
+  member_.load() = load();
+}
+
+proto::ServerLoad ServerActor::load() const {
   ServerLoadSum sum;
   for (const proto::ServerLoad& load : loads_) sum.Add(load);
-  member_.load() = sum.Take();
+  return sum.Take();
 }
 
 void ServerActor::Wake(absl::Time now, Outbox& outbox) {

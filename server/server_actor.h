@@ -40,6 +40,8 @@ class ServerActor : public Actor {
   void Leave(absl::Time now, std::string reason, absl::Time deadline, Outbox& outbox);
 
   const Member& member() const { return member_; }
+  // Of all data loops, as the next heartbeat reports it.
+  proto::ServerLoad load() const;
 
   // Called when the view or the state of the membership has changed, before the data loops are
   // informed. At most one callback.

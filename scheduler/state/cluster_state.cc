@@ -121,6 +121,7 @@ void Transaction::Commit() {
   if (!all.empty()) {
     absl::StrAppend(&state_.unlogged_text_, state_.unlogged_text_.empty() ? "" : "; ", all);
   }
+  for (const Event& event : events_) state_.event_counts_.Add(event);
   std::erase_if(events_, IsRoutine);
   if (!events_.empty()) state_.decisions_.push_back(Describe(events_));
 }

@@ -9,6 +9,7 @@
 #include "common/cluster/ids.h"
 #include "proto/log.pb.h"
 #include "scheduler/state/event.h"
+#include "scheduler/state/event_counts.h"
 #include "scheduler/state/job_spec.h"
 
 namespace covey::scheduler {
@@ -49,6 +50,9 @@ class ClusterState {
   // events are left out.
   std::vector<std::string> TakeDecisions();
 
+  // Of all transactions that were committed.
+  const EventCounts& event_counts() const { return event_counts_; }
+
   // Whether something was committed that is in no record yet.
   bool has_unlogged() const { return has_unlogged_; }
   // The next record, with everything that is committed so far.
@@ -68,6 +72,7 @@ class ClusterState {
   bool has_unlogged_ = false;
   std::string unlogged_text_;
   std::vector<std::string> decisions_;
+  EventCounts event_counts_;
 };
 
 // One change of the state, with all its consequences. Edits happen in place and cannot be undone,

@@ -80,6 +80,7 @@ _BANS = [
         r"\bstd::j?thread\b|\bstd::async\b|\bpthread_create\b",
         "write an actor and let an event loop run it",
         allowed={
+            "common/http/http_server.*": "libevent brings its own loop",
             "common/runtime/event_loop.*": "one thread per loop",
             "common/store/store_thread.*": "a disk may take seconds, and no loop waits for it",
             "server/table/chunk_reserve.*": "new memory may take milliseconds, and no loop waits for it",

@@ -18,7 +18,7 @@ _TENSOR = _BASE + ["common/tensor"]
 _ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/gpu", "common/contract",
                     "common/grouping", "common/table", "common/collective", "common/simulation",
                     "common/faults", "common/store", "common/snapshot", "common/recording",
-                    "common/format", "common/vectors"]
+                    "common/format", "common/vectors", "common/http", "common/metrics"]
 
 # Folder -> the folders it may include besides itself. `tests` may include everything.
 _MAY_INCLUDE = {
@@ -42,6 +42,8 @@ _MAY_INCLUDE = {
     "common/recording": _CLUSTER + ["common/store", "common/tensor", "common/vectors"],
     "common/simulation": _BASE,
     "common/faults": _BASE,
+    "common/http": _BASE,
+    "common/metrics": _RUNTIME + ["common/http"],
     "scheduler": _ROLE,
     "server": _ROLE,
     # A command applies recordings as servers do; a program that links the client does not.

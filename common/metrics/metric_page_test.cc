@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/metrics/metric_page.h"
+
+#include "gtest/gtest.h"
+
+namespace covey {
+namespace {
+
+TEST(MetricPageTest, WritesPrometheusText) {
+  MetricPage page;
+  page.Counter("covey_things_total", "Things so far.", 3, {{"kind", "a\"\n"}});
+  page.Gauge("covey_depth", "Depth.", 0.5);
+  page.Counter("covey_things_total", "Ignored.", 0, {{"kind", "b"}});
+  page.Counter("covey_things_total", "Ignored.", 4, {{"kind", "a\"\n"}});
+  EXPECT_EQ(page.Text(),
+            "# HELP covey_things_total Things so far.\n"
+            "# TYPE covey_things_total counter\n"
+            "covey_things_total{kind=\"a\\\"\\n\"} 7\n"
+            "covey_things_total{kind=\"b\"} 0\n"
+            "# HELP covey_depth Depth.\n"
+            "# TYPE covey_depth gauge\n"
+            "covey_depth 0.5\n");
+}
+
+TEST(MetricPageTest, LabelsAreLimited) {
+  LabelLimit tables(2);
+  EXPECT_EQ(tables.LabelOf("a"), "a");
+  EXPECT_EQ(tables.LabelOf("b"), "b");
+  EXPECT_EQ(tables.LabelOf("c"), LabelLimit::kOther);
+  EXPECT_EQ(tables.LabelOf("a"), "a");
+}
+
+}  // namespace
+}  // namespace covey

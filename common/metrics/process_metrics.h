@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "absl/strings/string_view.h"
+#include "common/metrics/metric_page.h"
+#include "common/net/transport.h"
+
+namespace covey {
+
+// What every process has: its version and role, and what the system counts for it under the
+// names that Prometheus's own libraries give it. Metrics that /proc does not tell are left out.
+void AddProcessMetrics(absl::string_view role, MetricPage& page);
+
+// The messages of loops on the data plane; may be called for several loops.
+void AddMessageMetrics(const TransportCounters& counters, MetricPage& page);
+
+}  // namespace covey

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/server_metrics.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace covey::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ServerMetricsTest, AddsUpLoops) {
+  MetricPage page;
+  AddLoopMetrics({.pushes = 3, .non_finite = 1}, page);
+  AddLoopMetrics({.pushes = 4, .refused = 2}, page);
+  for (const char* line : {"covey_pushes_total 7", "covey_pushes_nonfinite_total 1",
+                           "covey_requests_refused_total 2", "covey_pulls_total 0"}) {
+    EXPECT_THAT(page.Text(), HasSubstr(absl::StrCat("\n", line, "\n")));
+  }
+}
+
+TEST(ServerMetricsTest, DescribesTheLoad) {
+  proto::ServerLoad load;
+  load.set_table_bytes(100);
+  load.set_replica_bytes(40);
+  load.set_queued_bytes(8);
+  proto::TableAsynchrony& gone = *load.add_tables();
+  gone.set_table(5);
+  gone.set_updates(6);
+  MetricPage page;
+  AddLoadMetrics(load, *ClusterView::Empty(), 64, page);
+  for (const char* line :
+       {"covey_table_bytes{kind=\"head\"} 60", "covey_table_bytes{kind=\"replica\"} 40",
+        "covey_queued_bytes 8", "covey_queued_max_bytes 64",
+        "covey_updates_total{table=\"_other\"} 6"}) {
+    EXPECT_THAT(page.Text(), HasSubstr(absl::StrCat("\n", line, "\n")));
+  }
+}
+
+}  // namespace
+}  // namespace covey::server
