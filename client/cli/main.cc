@@ -6,6 +6,7 @@
 #include "client/cli/certificates/certificates_command.h"
 #include "client/cli/chaos/chaos_command.h"
 #include "client/cli/command_line.h"
+#include "client/cli/dashboard/dashboard_command.h"
 #include "client/cli/lookup/lookup_command.h"
 #include "client/cli/model/export_command.h"
 #include "client/cli/replay/replay_command.h"
@@ -27,6 +28,7 @@ constexpr Command kCommands[] = {
     {"certificates", "makes, renews and checks the certificates of a job", CertificatesCommand},
     {"chaos", "injects faults into a small cluster of its own and checks the promises",
      ChaosCommand},
+    {"dashboard", "shows a running cluster in a browser on this machine", DashboardCommand},
     {"drain", "drains a server or worker: it leaves without losing anything", DrainCommand},
     {"export", "writes the model of a running cluster to a safetensors file", ExportCommand},
     {"export-rows", "writes the rows of a sparse table to files for NumPy", ExportRowsCommand},
