@@ -6,6 +6,7 @@
 #include "client/cli/certificates/certificates_command.h"
 #include "client/cli/chaos/chaos_command.h"
 #include "client/cli/command_line.h"
+#include "client/cli/dashboard/dashboard_command.h"
 #include "client/cli/doctor/doctor_command.h"
 #include "client/cli/events/events_command.h"
 #include "client/cli/lookup/lookup_command.h"
@@ -30,6 +31,7 @@ constexpr Command kCommands[] = {
     {"certificates", "makes, renews and checks the certificates of a job", CertificatesCommand},
     {"chaos", "injects faults into a small cluster of its own and checks the promises",
      ChaosCommand},
+    {"dashboard", "shows a running cluster in a browser on this machine", DashboardCommand},
     {"doctor", "finds what is wrong with this machine and with a cluster", DoctorCommand},
     {"drain", "drains a server or worker: it leaves without losing anything", DrainCommand},
     {"events", "shows the decisions of the scheduler with their evidence", EventsCommand},

@@ -101,6 +101,7 @@ _BANS = [
         "keep the state in one actor and send it messages",
         allowed={
             "client/cli/bench/limits/ring_limit.cc": "measures memory that two processes share",
+            "client/cli/dashboard/dashboard_command.cc": "where the HTTP server's thread meets its loop",
             "client/c/objects.h": "where threads of a program in another language meet a worker or a cache",
             "client/engine/connection.*": "where the user's threads meet the client's loop",
             "scheduler/rpc/admission.cc": "gRPC's threads ask it before they trouble the loop",
