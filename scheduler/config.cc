@@ -66,11 +66,11 @@ absl::Status Config::SetSnapshotEvery(absl::string_view text) {
     const std::string duration = absl::StrReplaceAll(part, {{"min", "m"}});
     if (absl::ConsumeSuffix(&number, "samples")) {
       if (!absl::SimpleAtod(number, &samples) || !(samples >= 1 && samples <= 1e18)) {
-        return Bad("snapshot-every", std::string(part), "a number like 1e6samples is needed");
+        return absl::InvalidArgumentError("write a number of examples like 1e6samples");
       }
       snapshot_every_samples = static_cast<uint64_t>(samples);
     } else if (!absl::ParseDuration(duration, &snapshot_every)) {
-      return Bad("snapshot-every", std::string(part), "a duration like 10min, or 1e6samples");
+      return absl::InvalidArgumentError("write a duration like 10min, or 1e6samples");
     }
   }
   return absl::OkStatus();

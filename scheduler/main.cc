@@ -452,6 +452,9 @@ int Main(int argc, char** argv) {
   options.Add("reflection", &process.has_reflection,
               "serve gRPC's reflection, by which tools read the service's definition");
   DeclareLog(config, process, options);
+  bool validate_only = false;
+  options.Add("validate-only", &validate_only,
+              "check these settings and the certificate, and start nothing");
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
   InitProcess("scheduler");
   ApplyPriority(config.priority);
@@ -470,16 +473,20 @@ int Main(int argc, char** argv) {
                                               .is_insecure = config.insecure});
   const absl::Status metrics =
       MetricsServer::Check(process.metrics, !config.tls.empty(), config.insecure);
-  for (const absl::Status& status : {tls.status(), exposed, metrics}) {
+  process.log.job_name = config.job_name;
+  process.log.file = config.log_file;
+  process.log.etcd = absl::StrSplit(process.etcd, ',', absl::SkipWhitespace());
+  for (const absl::Status& status : {tls.status(), exposed, metrics, process.log.Validate()}) {
     if (status.ok()) continue;
     LogError("bad_configuration", {{"error", status.message()}});
     return kExitUsage;
   }
+  if (validate_only) {
+    LogInfo("settings_valid");
+    return EXIT_SUCCESS;
+  }
   if (*tls != nullptr) config.identity = (*tls)->identity();
   config.insecure = config.insecure && !IsLoopback(config.host);
-  process.log.job_name = config.job_name;
-  process.log.file = config.log_file;
-  process.log.etcd = absl::StrSplit(process.etcd, ',', absl::SkipWhitespace());
   if (const absl::Status status = Run(config, process, *tls); !status.ok()) {
     LogError("failed", {{"error", status.message()}});
     return kExitFailed;

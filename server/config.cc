@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/config.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -22,6 +25,18 @@ absl::Status Bad(absl::string_view setting, const absl::AlphaNum& value,
       absl::StrCat("--", setting, " is '", value.Piece(), "'; choose ", allowed));
 }
 
+// HOST:PORT.
+bool IsPlace(absl::string_view place) {
+  const size_t colon = place.rfind(':');
+  uint32_t port = 0;
+  return colon != absl::string_view::npos && colon > 0 &&
+         absl::SimpleAtoi(place.substr(colon + 1), &port) && port > 0 && port <= 65535;
+}
+
+bool ArePlaces(const std::vector<absl::string_view>& places) {
+  return std::all_of(places.begin(), places.end(), IsPlace);
+}
+
 absl::Status CheckAdvertised(const Config& config) {
   if (config.advertise_data.empty()) return absl::OkStatus();
   const auto bad = [&config](absl::string_view allowed) {
@@ -30,22 +45,14 @@ absl::Status CheckAdvertised(const Config& config) {
   if (config.transport == "ipc") return bad("nothing: it is not for --transport ipc");
   const std::vector<absl::string_view> places = absl::StrSplit(config.advertise_data, ',');
   if (places.size() != config.loops) return bad("one HOST:PORT for each of --loops");
-  for (absl::string_view place : places) {
-    const size_t colon = place.rfind(':');
-    uint32_t port = 0;
-    if (colon == absl::string_view::npos || colon == 0 ||
-        !absl::SimpleAtoi(place.substr(colon + 1), &port) || port == 0 || port > 65535) {
-      return bad("HOST:PORT[,HOST:PORT], with ports 1 to 65535");
-    }
-  }
+  if (!ArePlaces(places)) return bad("HOST:PORT[,HOST:PORT], with ports 1 to 65535");
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status Config::Validate() const {
-  const size_t colon = scheduler.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == scheduler.size()) {
+  if (!ArePlaces(absl::StrSplit(scheduler, ','))) {
     return Bad("scheduler", scheduler,
                "HOST:PORT, several with commas between, or set COVEY_SCHEDULER");
   }

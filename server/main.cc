@@ -450,6 +450,9 @@ int Main(int argc, const char* const* argv) {
   options.Add("drain-deadline", &config.drain_deadline,
               "how long to go on serving after a signal while the shards move elsewhere");
   options.Add("join-deadline", &config.join_deadline, "give up joining after this duration");
+  bool validate_only = false;
+  options.Add("validate-only", &validate_only,
+              "check these settings and the certificate, and start nothing");
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
   InitProcess(config.rank < 0 ? "server" : absl::StrCat("server-", config.rank));
   AllowManyConnections();
@@ -481,6 +484,10 @@ int Main(int argc, const char* const* argv) {
   config.insecure = config.insecure && !IsLoopback(config.data_host);
   if (config.transport != "ipc" && config.advertise_data.empty()) {
     WarnIfOutOfReach("--data-host", config.data_host, config.scheduler);
+  }
+  if (validate_only) {
+    LogInfo("settings_valid");
+    return 0;
   }
   ServerProcess process(config, *tls);
   if (const absl::Status status = process.Open(); !status.ok()) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
@@ -56,6 +57,19 @@ ConfigFile::ConfigFile(absl::string_view program, absl::string_view summary)
 
 void ConfigFile::Add(absl::string_view name, std::function<absl::Status(absl::string_view)> parse,
                      std::function<std::string()> print, absl::string_view help) {
+  Declare(
+      name,
+      [parse = std::move(parse)](absl::string_view text) {
+        const absl::Status status = parse(text);
+        if (status.ok()) return status;
+        return absl::Status(status.code(), absl::StrCat("not accepted: ", status.message()));
+      },
+      std::move(print), help);
+}
+
+void ConfigFile::Declare(absl::string_view name,
+                         std::function<absl::Status(absl::string_view)> parse,
+                         std::function<std::string()> print, absl::string_view help) {
   COVEY_CHECK(Find(name) == nullptr);
   options_.push_back({.name = std::string(name),
                       .help = std::string(help),
@@ -65,7 +79,7 @@ void ConfigFile::Add(absl::string_view name, std::function<absl::Status(absl::st
 
 template <typename T>
 void ConfigFile::AddField(absl::string_view name, T* field, absl::string_view help) {
-  Add(
+  Declare(
       name, [field](absl::string_view text) { return ReadValue(text, field); },
       [field] { return WriteValue(*field); }, help);
 }
@@ -141,7 +155,16 @@ absl::StatusOr<ConfigFile::Flags> ConfigFile::ReadFlags(
   Flags flags;
   const auto separator = std::find(arguments.begin(), arguments.end(), "--");
   // CLI11 takes arguments in reverse order.
-  std::vector<std::string> reversed(arguments.begin(), separator);
+  std::vector<std::string> reversed;
+  for (auto argument = arguments.begin(); argument != separator; ++argument) {
+    // After "--name=" CLI11 would take the next argument for the value.
+    if (absl::StartsWith(*argument, "--") && argument->find('=') + 1 == argument->size()) {
+      reversed.push_back(argument->substr(0, argument->size() - 1));
+      reversed.push_back("");
+    } else {
+      reversed.push_back(*argument);
+    }
+  }
   std::reverse(reversed.begin(), reversed.end());
 
   CLI::App app(summary_, program_);

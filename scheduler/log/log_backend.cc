@@ -99,26 +99,32 @@ class EtcdBackend : public LogBackend, private MessagePort {
 
 }  // namespace
 
+absl::Status LogBackend::Options::Validate() const {
+  if (etcd.empty()) return absl::OkStatus();
+  if (!file.empty()) {
+    return absl::InvalidArgumentError(
+        "log-file and etcd are both set: decisions are kept in one place; unset one");
+  }
+  for (const std::string& address : etcd) {
+    const size_t colon = address.rfind(':');
+    uint32_t port = 0;
+    if (colon == std::string::npos || colon == 0 ||
+        !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("etcd = '", address, "': HOST:PORT[,HOST:PORT] is wanted"));
+    }
+  }
+  if (etcd_lease < absl::Seconds(1) || etcd_lease > absl::Minutes(10)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("etcd-lease = ", absl::FormatDuration(etcd_lease), ": 1s to 10m are allowed"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<LogBackend>> LogBackend::Open(const Options& options,
                                                              Events events) {
+  COVEY_RETURN_IF_ERROR(options.Validate());
   if (!options.etcd.empty()) {
-    if (!options.file.empty()) {
-      return absl::InvalidArgumentError(
-          "log-file and etcd are both set: decisions are kept in one place; unset one");
-    }
-    for (const std::string& address : options.etcd) {
-      const size_t colon = address.rfind(':');
-      uint32_t port = 0;
-      if (colon == std::string::npos || colon == 0 ||
-          !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("etcd = '", address, "': HOST:PORT[,HOST:PORT] is wanted"));
-      }
-    }
-    if (options.etcd_lease < absl::Seconds(1) || options.etcd_lease > absl::Minutes(10)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "etcd-lease = ", absl::FormatDuration(options.etcd_lease), ": 1s to 10m are allowed"));
-    }
     return std::make_unique<EtcdBackend>(options, std::move(events));
   }
   if (options.file.empty()) {

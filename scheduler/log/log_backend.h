@@ -34,6 +34,9 @@ class LogBackend {
     std::vector<std::string> etcd;
     std::string etcd_prefix;  // empty = "covey/" and the job's name
     absl::Duration etcd_lease = absl::Seconds(2);
+
+    // INVALID_ARGUMENT: they contradict each other, or an address is none. Pure.
+    absl::Status Validate() const;
   };
   // Called on a thread of the backend; `failed` also on the loop's.
   struct Events {
@@ -44,8 +47,8 @@ class LogBackend {
     std::function<void(absl::Status)> failed;
   };
 
-  // INVALID_ARGUMENT: the options contradict each other, or the file belongs to another job. Other
-  // errors as FileLog::Open.
+  // INVALID_ARGUMENT: as Options::Validate, or the file belongs to another job. Other errors as
+  // FileLog::Open.
   static absl::StatusOr<std::unique_ptr<LogBackend>> Open(const Options& options, Events events);
   virtual ~LogBackend() = default;
 
