@@ -13,8 +13,8 @@
 
 namespace covey::sim {
 
-// Invariant: nothing that a hostile process has forged counts. No server takes a forged push, and no
-// forged record, piece or acknowledgement changes what a replica holds or takes for durable.
+// Invariant: nothing that a hostile process has forged counts. No server takes a forged push, and
+// no forged record, piece or acknowledgement changes what a replica holds or takes for durable.
 class ForgedMessages : public Observer {
  public:
   struct Taken {

@@ -87,12 +87,13 @@ class SimNetwork {
   bool IsBlocked(HostId from, HostId to) const;
   // Plants the bug of bent_slice.h: one in this many of the messages that it can concern is bent.
   void BendSlices(uint64_t one_in) { bend_one_in_ = one_in; }
-  // The processes of this host may forge messages from now on (forgery.h), over connections of their
-  // own, in the name of node `self()`.
+  // The processes of this host may forge messages from now on (forgery.h), over connections of
+  // their own, in the name of node `self()`; not while that is 0.
   void MakeHostile(HostId host, std::function<NodeId()> self) { hostile_[host] = std::move(self); }
   // Whether messages on this connection are forged, or answer forged ones.
   bool IsOfForger(uint64_t connection) const;
-  // Ends loss, corruption, retries, forgery and long delays; blocks and clogs end by their own calls.
+  // Ends loss, corruption, retries, forgery and long delays; blocks and clogs end by their own
+  // calls.
   void Heal();
 
  private:
