@@ -55,9 +55,13 @@ absl::Status CheckGroup(const Message& request, const ClusterView& view) {
                                            push.group_generation(), "; follow the newer view"));
   }
   // A worker that has left the group may still repeat what it pushed as a member, and it is not
-  // known here any more who was one.
+  // known here any more who was one. Departed workers stay in the view, so a sender that is missing
+  // from it has never been one, or is newer than this view.
   const proto::Node* sender = view.FindNode(request.from().node);
-  if (sender != nullptr && sender->role() != proto::WORKER) {
+  if (sender == nullptr) {
+    return Unknown(absl::StrCat("node ", request.from().node.value()), request, view);
+  }
+  if (sender->role() != proto::WORKER) {
     return absl::PermissionDeniedError(absl::StrCat(sender->name(), " is no member of group ",
                                                     push.group(),
                                                     "; a group's gradients are pushed by workers"));

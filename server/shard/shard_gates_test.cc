@@ -305,6 +305,12 @@ TEST(ShardGates, OnlyWorkersPushForAGroup) {
   const Message reply = driver.Ask(forged);
   EXPECT_EQ(CodeOf(reply), Code::kPermissionDenied);
   EXPECT_THAT(TextOf(reply), HasSubstr("client-0 is no member of group 1"));
+  // Nor does a node that no view names, or that only a newer view may name.
+  forged.envelope.mutable_header()->set_node(99);
+  forged.envelope.mutable_header()->set_epoch(job.view.epoch());
+  EXPECT_EQ(CodeOf(driver.Ask(forged)), Code::kInvalidArgument);
+  forged.envelope.mutable_header()->set_epoch(job.view.epoch() + 1);
+  EXPECT_EQ(CodeOf(driver.Ask(forged)), Code::kUnavailable);
   EXPECT_EQ(driver.Values(), before);
   // A worker that has left the group may repeat what it pushed as a member.
   forged.envelope.mutable_header()->set_node(12);

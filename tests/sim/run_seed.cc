@@ -16,6 +16,7 @@
 #include "tests/sim/checkers/departed_nodes.h"
 #include "tests/sim/checkers/equal_replicas.h"
 #include "tests/sim/checkers/fenced_producers.h"
+#include "tests/sim/checkers/forged_messages.h"
 #include "tests/sim/checkers/kept_content.h"
 #include "tests/sim/checkers/one_owner.h"
 #include "tests/sim/checkers/rare_events.h"
@@ -170,6 +171,11 @@ std::optional<ChainFence::Held> HeldBy(const server::Replica* replica) {
                           .index = replica->content() == nullptr ? 0 : replica->content()->index()};
 }
 
+std::optional<ForgedMessages::Taken> TakenBy(const server::Replica* replica) {
+  if (replica == nullptr || replica->content() == nullptr) return std::nullopt;
+  return ForgedMessages::Taken{.index = replica->content()->index(), .durable = replica->durable()};
+}
+
 // Runs until `until`, a violation, or `done`.
 void Run(Simulator& simulator, absl::Time until, const std::function<bool()>& done,
          Violations& violations) {
@@ -210,10 +216,15 @@ SeedResult RunSeed(const SeedOptions& options) {
         return HeldBy(cluster.FindReplica(server, loop, shard));
       },
       violations);
+  ForgedMessages forged_messages(
+      [&cluster](absl::string_view server, uint32_t loop, ShardId shard) {
+        return TakenBy(cluster.FindReplica(server, loop, shard));
+      },
+      violations);
   for (Observer* checker : std::initializer_list<Observer*>{
            &view_history, &departed_nodes, &one_owner, &shard_clocks, &applied_once,
-           &fenced_producers, &chain_fence, &asked_history, &kept_content, &returned_frames,
-           &rare_events}) {
+           &fenced_producers, &chain_fence, &forged_messages, &asked_history, &kept_content,
+           &returned_frames, &rare_events}) {
     cluster.AddObserver(*checker);
   }
   workload->SetUp(cluster);
@@ -236,6 +247,8 @@ SeedResult RunSeed(const SeedOptions& options) {
     return result;
   }
 
+  // After the faults are drawn: no fault meets hostile processes, and the others keep theirs.
+  if (config.network.forgery > 0) cluster.AddHostile();
   cluster.Start();
   cluster.Schedule(result.faults);
   ComparedReplicas replicas(cluster, violations);

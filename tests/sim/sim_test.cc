@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -113,6 +114,28 @@ TEST(PlantedBugTest, BitsThatDifferAmongMembersAreFound) {
 TEST(PlantedBugTest, BentPushesAreFound) {
   EXPECT_NE(0u, FirstSeedThatSays("not applied exactly once",
                                   {.workload = std::string(kCounting), .bent_slices = true}));
+}
+
+// The bug skips the check whether a record comes from the server in front.
+TEST(PlantedBugTest, BeliefInForgedRecordsIsFound) {
+  EXPECT_NE(0u, FirstSeedThatSays("has forged", {.workload = std::string(kCounting),
+                                                 .planted_bug = PlantedBug::kAcceptOldEpoch}));
+}
+
+// Hostile processes are heard, and refused for each reason.
+TEST(ForgeryTest, IsRefusedForEachReason) {
+  std::map<std::string, uint64_t> counts;
+  for (uint64_t seed = 1; seed <= kQuickSeeds; ++seed) {
+    for (const absl::string_view workload : {kCounting, kStaleness}) {
+      for (const auto& [name, count] :
+           RunSeed({.seed = seed, .workload = std::string(workload)}).counts) {
+        counts[name] += count;
+      }
+    }
+  }
+  for (const absl::string_view reason : {"invalid_argument", "permission_denied", "unavailable"}) {
+    EXPECT_GT(counts[absl::StrCat("forgery_refused_", reason)], 0u) << reason;
+  }
 }
 
 // Bits of data flip in many runs, without consequence.

@@ -24,6 +24,27 @@ constexpr absl::Duration kLossIsToldAfter = absl::Milliseconds(300);
 constexpr absl::Duration kProbePatience = absl::Milliseconds(250);
 // Random stream of the draws that belong to no process.
 constexpr uint64_t kOwnDraws = uint64_t{1} << 32;
+// The node that a hostile process without a registration claims to be: no view ever names it.
+constexpr NodeId kNobody{(uint64_t{1} << 63) + 1};
+
+// Takes part in nothing.
+class IdleScript : public Script {
+ public:
+  void Step(absl::Time, client::ClientActor&, Outbox&) override {}
+  absl::Time NextWake() const override { return absl::InfiniteFuture(); }
+  bool done() const override { return false; }
+};
+
+// Only there for its sockets.
+class IdleProgram : public Actor, public Program {
+ public:
+  void Receive(absl::Time, const Message&, Outbox&) override {}
+  void Wake(absl::Time, Outbox&) override {}
+  absl::Time NextWake() const override { return absl::InfiniteFuture(); }
+  std::vector<Actor*> loops() override { return {this}; }
+  NodeId node() const override { return NodeId(); }
+  Epoch epoch() const override { return Epoch(); }
+};
 
 }  // namespace
 
@@ -141,6 +162,16 @@ Process& SimCluster::AddLateClient(absl::Duration delay, std::string name, proto
   Process& process = AddClient(std::move(name), role, std::move(make_script));
   delays_.back() = delay;
   return process;
+}
+
+void SimCluster::AddHostile() {
+  const Process& client = AddClient("hostile-client", proto::CLIENT,
+                                    [](Random) { return std::make_unique<IdleScript>(); });
+  network_.MakeHostile(client.host(), [&client] { return client.node(); });
+  const Process& stranger = Add(OptionsFor("hostile-stranger", {false}), [](const Process::Birth&) {
+    return std::make_unique<IdleProgram>();
+  });
+  network_.MakeHostile(stranger.host(), [] { return kNobody; });
 }
 
 Member::Options SimCluster::MemberOptions(proto::Role role, const Process::Birth& birth) const {

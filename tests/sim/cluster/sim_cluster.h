@@ -49,6 +49,9 @@ class SimCluster {
   };
   // Call before Start. A worker that talks to the members of its group.
   Process& AddWorker(Worker worker);
+  // Call before Start. A client that is registered and does nothing, and a process that registers
+  // nowhere; they forge messages (tests/sim/network/forgery.h).
+  void AddHostile();
   // Call before Start. The observer outlives the cluster.
   void AddObserver(Observer& observer) { observers_.push_back(&observer); }
 

@@ -99,30 +99,32 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
   Random of_lease = random.Split(2);
   config.scheduler.lease = DrawDuration(of_lease, absl::Seconds(4), absl::Seconds(60));
   DrawDevices(random.Split(3), config);
+  Random of_forgery = random.Split(4);
+  if (of_forgery.Chance(0.2) && !config.quiet) network.forgery = 0.1 * of_forgery.Uniform();
   return config;
 }
 
 std::string Describe(const SimConfig& config) {
   const NetworkConfig& network = config.network;
-  return absl::StrCat("servers=", config.servers, " data_loops=", config.data_loops,
-                      " devices=", DescribeDevices(config), " groups=", config.scheduler.groups,
-                      " heartbeat=", absl::FormatDuration(config.scheduler.heartbeat),
-                      " silence_min=", absl::FormatDuration(config.scheduler.silence_min),
-                      " restart_grace=", absl::FormatDuration(config.scheduler.restart_grace),
-                      " lease=", absl::FormatDuration(config.scheduler.lease),
-                      " client_retry=", absl::FormatDuration(config.client.retry_after),
-                      " bytes_in_flight=", config.client.bytes_in_flight_max,
-                      absl::StrFormat(" loss=%.3f corruption=%.3f retry=%.3f tail=%.3f codec=%d",
-                                      network.loss, network.corruption, network.retry,
-                                      network.tail_chance, static_cast<int>(network.codec)),
-                      " delay=", absl::FormatDuration(network.delay_min), "+",
-                      absl::FormatDuration(network.delay_more), " queue=", network.queue_messages,
-                      " inbox=", config.inbox_max,
-                      " reuse_endpoints=", config.reuse_endpoints ? "yes" : "no",
-                      absl::StrFormat(" reconnect=%.4f connection_lost=%.2f", network.reconnect,
-                                      config.connection_lost_chance),
-                      config.quiet ? " quiet" : "", " safety=", absl::FormatDuration(config.safety),
-                      " ", Describe(config.elasticity));
+  return absl::StrCat(
+      "servers=", config.servers, " data_loops=", config.data_loops,
+      " devices=", DescribeDevices(config), " groups=", config.scheduler.groups,
+      " heartbeat=", absl::FormatDuration(config.scheduler.heartbeat),
+      " silence_min=", absl::FormatDuration(config.scheduler.silence_min),
+      " restart_grace=", absl::FormatDuration(config.scheduler.restart_grace),
+      " lease=", absl::FormatDuration(config.scheduler.lease),
+      " client_retry=", absl::FormatDuration(config.client.retry_after),
+      " bytes_in_flight=", config.client.bytes_in_flight_max,
+      absl::StrFormat(" loss=%.3f corruption=%.3f retry=%.3f tail=%.3f codec=%d", network.loss,
+                      network.corruption, network.retry, network.tail_chance,
+                      static_cast<int>(network.codec)),
+      " delay=", absl::FormatDuration(network.delay_min), "+",
+      absl::FormatDuration(network.delay_more), " queue=", network.queue_messages,
+      " inbox=", config.inbox_max, " reuse_endpoints=", config.reuse_endpoints ? "yes" : "no",
+      absl::StrFormat(" reconnect=%.4f connection_lost=%.2f forgery=%.3f", network.reconnect,
+                      config.connection_lost_chance, network.forgery),
+      config.quiet ? " quiet" : "", " safety=", absl::FormatDuration(config.safety), " ",
+      Describe(config.elasticity));
 }
 
 }  // namespace covey::sim

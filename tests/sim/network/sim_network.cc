@@ -3,10 +3,13 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/net/wire.h"
 #include "tests/sim/network/bent_slice.h"
+#include "tests/sim/network/forgery.h"
 #include "tests/sim/network/message_description.h"
 
 namespace covey::sim {
@@ -37,6 +40,7 @@ SimNetwork::SimNetwork(Simulator& simulator, const NetworkConfig& config)
     : simulator_(simulator),
       config_(config),
       random_(simulator.Draws(Simulator::Stream::kNetwork)),
+      of_forgery_(simulator.Draws(Simulator::Stream::kNetwork, 1)),
       codec_(config.codec, random_, simulator) {}
 
 PortId SimNetwork::Open(HostId host, std::string endpoint, std::function<void(Message)> deliver) {
@@ -145,6 +149,7 @@ bool SimNetwork::Send(PortId port, Message message) {
     Lose(message, "queue_full");
     return false;
   }
+  if (config_.forgery > 0) MaybeForge(connection.ends[1 - from_end], message);
   const auto sent = message.frames;
   CopyFrames(message);
   if (bend_one_in_ > 0 && IsBendable(message) && random_.Below(bend_one_in_) == 0) Bend(message);
@@ -176,6 +181,59 @@ void SimNetwork::Lend(std::span<const Buffer> sent, Message& message) {
   for (size_t i = 0; i < message.frames.size(); ++i) {
     message.frames[i] = lent_frames_.Lend(sent[i], message.frames[i]);
   }
+}
+
+bool SimNetwork::IsOfForger(uint64_t connection) const {
+  const auto found = connections_.find(connection);
+  return found != connections_.end() && found->second.is_of_forger;
+}
+
+void SimNetwork::MaybeForge(PortId to, const Message& message) {
+  if (!IsForgeable(message) || !of_forgery_.Chance(config_.forgery)) return;
+  const HostId receiver = ports_.at(to).host;
+  std::vector<std::pair<PortId, NodeId>> forgers;
+  for (const auto& [port, candidate] : ports_) {
+    const auto hostile = hostile_.find(candidate.host);
+    if (hostile == hostile_.end() || candidate.host == receiver) continue;
+    const NodeId self = hostile->second();
+    if (self != NodeId()) forgers.emplace_back(port, self);
+  }
+  if (forgers.empty()) return;
+  const auto [forger, self] = forgers[of_forgery_.Below(forgers.size())];
+  const uint64_t id = ForgersConnection(forger, to);
+  if (id == 0) return;
+  Message forged = message;
+  CopyFrames(forged);
+  Forge(of_forgery_, forged);
+  proto::Header& header = *forged.envelope.mutable_header();
+  header.set_node(self.value());
+  if (!forged.envelope.has_push_reply() && !forged.envelope.has_pull_reply()) {
+    header.set_request_id(kForgedRequests + ++forged_);
+  }
+  simulator_.Count("forgery_sent");
+  // Data ports accept no other bodies (common/net/wire.h).
+  if (!IsOfDataPlane(forged.envelope)) return Lose(forged, "forgery_of_control_plane");
+  Carry(id, 0, std::move(forged));
+}
+
+uint64_t SimNetwork::ForgersConnection(PortId forger, PortId to) {
+  for (const auto& [id, connection] : connections_) {
+    const bool is_between = connection.ends[0] == forger && connection.ends[1] == to;
+    if (connection.is_of_forger && connection.open && is_between) return id;
+  }
+  const auto listener = listeners_.find(ports_.at(to).endpoint);
+  if (listener == listeners_.end() || listener->second != to) return 0;
+  const uint64_t id = next_connection_++;
+  connections_[id] = {.ends = {forger, to}, .is_of_forger = true};
+  return id;
+}
+
+void SimNetwork::NoteAnswer(const Message& message) {
+  const absl::Status status = StatusOf(message);
+  simulator_.Count(
+      status.ok() ? "forgery_answered"
+                  : absl::StrCat("forgery_refused_",
+                                 absl::AsciiStrToLower(absl::StatusCodeToString(status.code()))));
 }
 
 int SimNetwork::EndOf(const Connection& connection, PortId port) {
@@ -222,6 +280,7 @@ void SimNetwork::Arrive(uint64_t id, int from_end, Message message) {
   if (sender != ports_.end() && links_[{sender->second.host, receiver->second.host}].blocked > 0) {
     return Lose(message, "partitioned");
   }
+  if (connection.is_of_forger && from_end == 1) return NoteAnswer(message);
   message.connection = id;
   receiver->second.deliver(std::move(message));
 }
@@ -252,6 +311,7 @@ void SimNetwork::Disconnect(HostId a, HostId b) {
 
 void SimNetwork::Heal() {
   config_.tail_chance = config_.loss = config_.corruption = config_.retry = config_.reconnect = 0;
+  config_.forgery = 0;
 }
 
 absl::Duration SimNetwork::Delay() {

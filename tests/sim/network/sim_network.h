@@ -41,6 +41,8 @@ struct NetworkConfig {
   // Probability that a message's connection breaks just before it is sent, so that it and the
   // messages in flight overtake each other.
   double reconnect = 0;
+  // Probability that a hostile process sends a forgery of a message (forgery.h).
+  double forgery = 0;
   Codec codec = Codec::kNone;
   // Messages in flight in one direction of a connection; further ones are dropped.
   int queue_messages = kTransportQueueMessagesMax;
@@ -85,7 +87,13 @@ class SimNetwork {
   bool IsBlocked(HostId from, HostId to) const;
   // Plants the bug of bent_slice.h: one in this many of the messages that it can concern is bent.
   void BendSlices(uint64_t one_in) { bend_one_in_ = one_in; }
-  // Ends loss, corruption, retries and long delays; blocks and clogs end by their own calls.
+  // The processes of this host may forge messages from now on (forgery.h), over connections of
+  // their own, in the name of node `self()`; not while that is 0.
+  void MakeHostile(HostId host, std::function<NodeId()> self) { hostile_[host] = std::move(self); }
+  // Whether messages on this connection are forged, or answer forged ones.
+  bool IsOfForger(uint64_t connection) const;
+  // Ends loss, corruption, retries, forgery and long delays; blocks and clogs end by their own
+  // calls.
   void Heal();
 
  private:
@@ -101,6 +109,7 @@ class SimNetwork {
     absl::Time last_arrival[2] = {absl::InfinitePast(), absl::InfinitePast()};
     int under_way[2] = {0, 0};
     bool open = true;
+    bool is_of_forger = false;  // the dialing end forges
   };
   struct Link {
     int blocked = 0;
@@ -120,12 +129,21 @@ class SimNetwork {
   // Replaces the frames of `message`, which no other message shares, by lent ones for those that
   // were `sent`.
   void Lend(std::span<const Buffer> sent, Message& message);
+  // Lets a hostile process send the receiver `to` of `message` a forgery of it.
+  void MaybeForge(PortId to, const Message& message);
+  // The open connection from a forging port to one that listens; 0 = there can be none.
+  uint64_t ForgersConnection(PortId forger, PortId to);
+  // An answer to a forged request has come; nothing honest waits for it.
+  void NoteAnswer(const Message& message);
   absl::Duration Delay();
   void Lose(const Message& message, absl::string_view why);
 
   Simulator& simulator_;
   NetworkConfig config_;
   Random random_;
+  Random of_forgery_;  // another stream, so that histories without forgery do not depend on it
+  std::map<HostId, std::function<NodeId()>> hostile_;
+  uint64_t forged_ = 0;
   MessageCodec codec_;
   uint64_t bend_one_in_ = 0;  // 0 = none
   uint64_t next_port_ = 1;

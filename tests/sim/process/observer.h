@@ -21,6 +21,12 @@ class Observer {
   virtual void OnReceive(absl::Time, absl::string_view /*receiver*/, const Message&) {}
   // The actor has received the message.
   virtual void OnReceived(absl::Time, absl::string_view /*receiver*/, const Message&) {}
+  // The same for a message that a hostile process has forged (tests/sim/network/forgery.h); none of
+  // the above sees it, nor an answer to it.
+  virtual void OnForged(absl::Time, absl::string_view /*receiver*/, const Message&) {}
+  virtual void OnForgedReceived(absl::Time, absl::string_view /*receiver*/, const Message&) {}
+  // An actor has answered a forged message.
+  virtual void OnAnswerToForger(absl::Time, const Message&) {}
   // What the actor sent has left it, and this many of the lent frames that came with the message
   // are still in use. `message` has no frames any more.
   virtual void OnFramesKept(absl::Time, absl::string_view /*receiver*/, const Message&,

@@ -129,9 +129,16 @@ void Process::Run(size_t index) {
     if (simulator_.tracing()) {
       simulator_.Trace(absl::StrCat(options_.name, " receives ", Describe(message)));
     }
-    for (Observer* observer : observers_) observer->OnReceive(now, options_.name, message);
+    const bool is_forged = network_.IsOfForger(message.connection);
+    for (Observer* observer : observers_) {
+      is_forged ? observer->OnForged(now, options_.name, message)
+                : observer->OnReceive(now, options_.name, message);
+    }
     loop.actor->Receive(now, message, outbox);
-    for (Observer* observer : observers_) observer->OnReceived(now, options_.name, message);
+    for (Observer* observer : observers_) {
+      is_forged ? observer->OnForgedReceived(now, options_.name, message)
+                : observer->OnReceived(now, options_.name, message);
+    }
     message.frames.clear();
   } else {
     return Schedule(index);
@@ -178,7 +185,11 @@ void Process::Flush(size_t index, Outbox& outbox) {
       Store(message);
       continue;
     }
-    for (Observer* observer : observers_) observer->OnSend(simulator_.now(), message);
+    const bool answers_forger = network_.IsOfForger(message.connection);
+    for (Observer* observer : observers_) {
+      answers_forger ? observer->OnAnswerToForger(simulator_.now(), message)
+                     : observer->OnSend(simulator_.now(), message);
+    }
     const Address to = message.to();
     if (message.connection == 0 && to.node == self && to.loop < loops_.size()) {
       Enqueue(to.loop,
