@@ -66,11 +66,12 @@ absl::Status Config::SetSnapshotEvery(absl::string_view text) {
     const std::string duration = absl::StrReplaceAll(part, {{"min", "m"}});
     if (absl::ConsumeSuffix(&number, "samples")) {
       if (!absl::SimpleAtod(number, &samples) || !(samples >= 1 && samples <= 1e18)) {
-        return absl::InvalidArgumentError("write a number of examples like 1e6samples");
+        return absl::InvalidArgumentError(
+            "no interval; write a number of examples like 1e6samples");
       }
       snapshot_every_samples = static_cast<uint64_t>(samples);
     } else if (!absl::ParseDuration(duration, &snapshot_every)) {
-      return absl::InvalidArgumentError("write a duration like 10min, or 1e6samples");
+      return absl::InvalidArgumentError("no interval; write a duration like 10min, or 1e6samples");
     }
   }
   return absl::OkStatus();
@@ -86,7 +87,11 @@ std::string Config::SnapshotEvery() const {
 }
 
 absl::Status Config::SetDurability(absl::string_view text) {
-  COVEY_ASSIGN_OR_RETURN(durability, JobDurability::Parse(text));
+  absl::StatusOr<JobDurability> parsed = JobDurability::Parse(text);
+  if (!parsed.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("no durability; ", parsed.status().message()));
+  }
+  durability = *std::move(parsed);
   return absl::OkStatus();
 }
 

@@ -57,19 +57,6 @@ ConfigFile::ConfigFile(absl::string_view program, absl::string_view summary)
 
 void ConfigFile::Add(absl::string_view name, std::function<absl::Status(absl::string_view)> parse,
                      std::function<std::string()> print, absl::string_view help) {
-  Declare(
-      name,
-      [parse = std::move(parse)](absl::string_view text) {
-        const absl::Status status = parse(text);
-        if (status.ok()) return status;
-        return absl::Status(status.code(), absl::StrCat("not accepted: ", status.message()));
-      },
-      std::move(print), help);
-}
-
-void ConfigFile::Declare(absl::string_view name,
-                         std::function<absl::Status(absl::string_view)> parse,
-                         std::function<std::string()> print, absl::string_view help) {
   COVEY_CHECK(Find(name) == nullptr);
   options_.push_back({.name = std::string(name),
                       .help = std::string(help),
@@ -79,7 +66,7 @@ void ConfigFile::Declare(absl::string_view name,
 
 template <typename T>
 void ConfigFile::AddField(absl::string_view name, T* field, absl::string_view help) {
-  Declare(
+  Add(
       name, [field](absl::string_view text) { return ReadValue(text, field); },
       [field] { return WriteValue(*field); }, help);
 }

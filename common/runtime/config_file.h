@@ -53,8 +53,8 @@ class ConfigFile {
   void Add(absl::string_view name, Bytes field, absl::string_view help);
   // Words with commas between, none of them empty. The flag may be given several times.
   void Add(absl::string_view name, std::vector<std::string>* field, absl::string_view help);
-  // Any other type. `parse` stores the value or refuses it, and its message says what to write: it
-  // follows on `"x" is not accepted: `. `print` shows the value in a form that `parse` takes.
+  // Any other type. `parse` stores the value or refuses it, with a reason that ends the sentence
+  // `"x" is `. `print` shows the value in a form that `parse` takes.
   void Add(absl::string_view name, std::function<absl::Status(absl::string_view)> parse,
            std::function<std::string()> print, absl::string_view help);
 
@@ -95,8 +95,6 @@ class ConfigFile {
   };
   struct Flags;
 
-  void Declare(absl::string_view name, std::function<absl::Status(absl::string_view)> parse,
-               std::function<std::string()> print, absl::string_view help);
   template <typename T>
   void AddField(absl::string_view name, T* field, absl::string_view help);
   absl::StatusOr<Flags> ReadFlags(const std::vector<std::string>& arguments) const;

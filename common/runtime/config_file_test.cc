@@ -133,14 +133,6 @@ TEST_F(ConfigFileTest, AFlagMayBeSetToNothing) {
   EXPECT_TRUE(spin_);
 }
 
-TEST_F(ConfigFileTest, SaysWhatAnOptionOfAnotherTypeTakes) {
-  options_.Add(
-      "priority", [](absl::string_view) { return absl::InvalidArgumentError("choose low"); },
-      [] { return std::string("low"); }, "who comes first");
-  EXPECT_EQ(Load({"--priority=high"}).message(),
-            "flag --priority: \"high\" is not accepted: choose low; see --help");
-}
-
 TEST_F(ConfigFileTest, RefusesValuesWithOneLine) {
   EXPECT_EQ(Load({"--drain=soon"}).message(),
             "flag --drain: \"soon\" is not a duration; write it like 500ms, 2s or 1h30m; see "

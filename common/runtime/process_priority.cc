@@ -44,7 +44,7 @@ void AddPriority(ConfigFile& options, ProcessPriority* field) {
           *field = priority;
           return absl::OkStatus();
         }
-        return absl::InvalidArgumentError("choose normal or low");
+        return absl::InvalidArgumentError("neither normal nor low");
       },
       [field] { return std::string(ProcessPriorityName(*field)); },
       "normal, or low: when cores are scarce, other processes of this machine come first");

@@ -63,7 +63,7 @@ TEST(ProcessPriorityTest, IsAnOption) {
   EXPECT_EQ(priority, ProcessPriority::kNormal);
   const absl::Status status = options.Load({"--priority=high"}, no_environment).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(status.message().find("choose normal or low"), absl::string_view::npos);
+  EXPECT_NE(status.message().find("neither normal nor low"), absl::string_view::npos);
 }
 
 }  // namespace

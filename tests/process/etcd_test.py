@@ -149,7 +149,7 @@ class EtcdTest(cluster.ProcessTest):
     def test_an_etcd_that_is_not_there_is_named(self):
         run = self.run_to_end("scheduler", [cluster.SCHEDULER, "--job", cluster.JOB, "--etcd",
                                             "nowhere"])
-        self.assertEqual(1, run.code)
+        self.assertEqual(2, run.code)
         self.assertIn("HOST:PORT", run.lines("stderr")[-1])
         address = f"127.0.0.1:{etcd.free_ports(1)[0]}"
         port_file = os.path.join(self.folder, "port")

@@ -39,25 +39,25 @@ _SCHEDULER_FLAGS = (
     ("--lease 100h", "lease = 100h: 0 (none), or two heartbeats to 1h are allowed"),
     ("--drain-deadline 2h", "drain-deadline = 2h: 0 to 1h are allowed"),
     ("--straggler-ratio 1.1", "straggler-ratio = 1.1: more than 1.2 (recovered) and at most 1000 is needed"),
-    ("--durability forever", 'flag --durability: "forever" is not accepted: choose memory, replicated, or flushed with '
+    ("--durability forever", 'flag --durability: "forever" is no durability; choose memory, replicated, or flushed with '
                              'an interval, as in flushed:2s; see --help'),
     ("--durability flushed:2s", "durability flushed:2s needs a store to flush to: name its folder with --store DIR"),
     ("--durability replicated", "durability replicated needs at least two servers: start more with --servers 2, or "
                                 "choose memory"),
-    ("--on-loss weep", 'flag --on-loss: "weep" is not accepted: choose restore, begin-anew or stop; see --help'),
+    ("--on-loss weep", 'flag --on-loss: "weep" is none of restore, begin-anew and stop; see --help'),
     ("--resume latest", _STORE),
     ("--initial-values x", _STORE),
     ("--snapshot-every 1m", _STORE),
-    ("--snapshot-every often", 'flag --snapshot-every: "often" is not accepted: write a duration like 10min, or '
+    ("--snapshot-every often", 'flag --snapshot-every: "often" is no interval; write a duration like 10min, or '
                                '1e6samples; see --help'),
-    ("--snapshot-every 0samples", 'flag --snapshot-every: "0samples" is not accepted: write a number of examples like '
+    ("--snapshot-every 0samples", 'flag --snapshot-every: "0samples" is no interval; write a number of examples like '
                                   '1e6samples; see --help'),
     ("--snapshots-kept 0", "snapshots-kept = 0: 1 to 1000 are allowed"),
     ("--feedback-flush-steps 1000001", "feedback-flush-steps = 1000001: 0 (never) to 1000000 are allowed"),
     ("--snapshot-deadline 1ms", "snapshot-deadline = 1ms: 1s to 24h are allowed"),
     ("--host 0.0.0.0", f"--host is 0.0.0.0{_OPEN}"),
     ("--tls /nowhere", _NO_FOLDER),
-    ("--priority high", 'flag --priority: "high" is not accepted: choose normal or low; see --help'),
+    ("--priority high", 'flag --priority: "high" is neither normal nor low; see --help'),
     ("--etcd nonsense", "etcd = 'nonsense': HOST:PORT[,HOST:PORT] is wanted"),
     ("--etcd h:1 --log-file /l", "log-file and etcd are both set: decisions are kept in one place; unset one"),
     ("--etcd h:1 --etcd-lease 1ms", "etcd-lease = 1ms: 1s to 10m are allowed"),

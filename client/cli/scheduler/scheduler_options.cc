@@ -18,8 +18,9 @@ void AddOutput(ConfigFile& options, bool* json) {
       "output",
       [json](absl::string_view text) {
         *json = text == "json";
-        return *json || text == "table" ? absl::OkStatus()
-                                        : absl::InvalidArgumentError("choose table or json");
+        return *json || text == "table"
+                   ? absl::OkStatus()
+                   : absl::InvalidArgumentError("not accepted; choose table or json");
       },
       [json] { return *json ? "json" : "table"; }, "table, or json for programs; also -o");
 }

@@ -121,7 +121,7 @@ absl::StatusOr<Detail> ParseDetail(absl::string_view text) {
   for (const auto& [name, detail] : kDetails) {
     if (name == text) return detail;
   }
-  return absl::InvalidArgumentError("choose auto, messages or model");
+  return absl::InvalidArgumentError("not accepted; choose auto, messages or model");
 }
 std::string DetailName(const Detail& detail) {
   return std::string(kDetails[static_cast<size_t>(detail)].name);
@@ -145,7 +145,7 @@ absl::StatusOr<SimulateOptions> PresetOptions(absl::string_view name) {
   if (name == "none") return SimulateOptions();
   if (name == "cori") return CoriPreset();
   if (name == "ssp") return SspPreset();
-  return absl::InvalidArgumentError("choose none, cori or ssp");
+  return absl::InvalidArgumentError("not accepted; choose none, cori or ssp");
 }
 
 void SimulateOptions::AddTo(ConfigFile& file) {
@@ -212,8 +212,9 @@ void SimulateOptions::AddTo(ConfigFile& file) {
       "output",
       [this](absl::string_view text) {
         json = text == "json";
-        return json || text == "text" ? absl::OkStatus()
-                                      : absl::InvalidArgumentError("choose text or json");
+        return json || text == "text"
+                   ? absl::OkStatus()
+                   : absl::InvalidArgumentError("not accepted; choose text or json");
       },
       [this] { return json ? "json" : "text"; }, "text, or json for programs; also -o");
   file.Add("report", &report_file, "write one HTML page with curves to this file");

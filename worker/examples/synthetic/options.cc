@@ -47,7 +47,8 @@ absl::StatusOr<Options::Slow> ParseSlow(const Fields& fields) {
   if (fields.size() < 2 || fields.size() > 3 || !absl::SimpleAtoi(fields[0], &slow.rank) ||
       !absl::SimpleAtod(fields[1], &slow.factor) || !(slow.factor > 0 && slow.factor <= 1000) ||
       (fields.size() == 3 && !absl::SimpleAtoi(fields[2], &slow.first_step))) {
-    return absl::InvalidArgumentError("write RANK:FACTOR or RANK:FACTOR:STEP, as in 3:5");
+    return absl::InvalidArgumentError(
+        "not accepted; write RANK:FACTOR or RANK:FACTOR:STEP, as in 3:5");
   }
   return slow;
 }
@@ -58,7 +59,7 @@ absl::StatusOr<Options::Hang> ParseHang(const Fields& fields) {
   if (fields.size() != 3 || !absl::SimpleAtoi(fields[0], &hang.rank) ||
       !absl::SimpleAtoi(fields[1], &hang.step) || !absl::SimpleAtod(fields[2], &seconds) ||
       !(seconds >= 0 && seconds <= 3600)) {
-    return absl::InvalidArgumentError("write RANK:STEP:SECONDS, as in 3:100:2.5");
+    return absl::InvalidArgumentError("not accepted; write RANK:STEP:SECONDS, as in 3:100:2.5");
   }
   hang.duration = absl::Seconds(seconds);
   return hang;

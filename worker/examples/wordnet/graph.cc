@@ -79,7 +79,7 @@ absl::StatusOr<Split> ParseSplit(absl::string_view text) {
   for (const Split split : {Split::kFacts, Split::kPairs}) {
     if (text == SplitName(split)) return split;
   }
-  return absl::InvalidArgumentError("choose rr or strict");
+  return absl::InvalidArgumentError("not accepted; choose rr or strict");
 }
 
 absl::StatusOr<Graph> MakeGraph(const WordNet& net, const GraphOptions& options) {

@@ -37,7 +37,7 @@ void Options::AddTo(ConfigFile& options) {
       "evaluate",
       [this](absl::string_view text) {
         if (text != "test" && text != "validation") {
-          return absl::InvalidArgumentError("choose test or validation");
+          return absl::InvalidArgumentError("not accepted; choose test or validation");
         }
         evaluate = text == "test" ? Part::kTest : Part::kValidation;
         return absl::OkStatus();

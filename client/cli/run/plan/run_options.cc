@@ -51,7 +51,7 @@ absl::StatusOr<RunOptions::OnFailure> ParseOnFailure(absl::string_view name) {
                            RunOptions::OnFailure::kStop}) {
     if (name == OnFailureName(value)) return value;
   }
-  return absl::InvalidArgumentError("choose continue, restart or stop");
+  return absl::InvalidArgumentError("not accepted; choose continue, restart or stop");
 }
 
 absl::StatusOr<FaultPlan> ParseKills(absl::string_view text) {
