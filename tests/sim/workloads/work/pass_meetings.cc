@@ -28,22 +28,7 @@ const proto::Group* PassMeetings::GroupOf(uint64_t node) const {
   return nullptr;
 }
 
-void PassMeetings::NoteMembers() {
-  const proto::ClusterView* view = published_();
-  if (view == nullptr || view->epoch() == noted_epoch_) return;
-  noted_epoch_ = view->epoch();
-  std::map<uint64_t, uint64_t> before = std::exchange(member_since_, {});
-  for (const proto::Group& group : view->groups()) {
-    if (group.state() != proto::Group::ACTIVE) continue;
-    for (const uint64_t member : group.members()) {
-      const auto earlier = before.find(member);
-      member_since_[member] = earlier == before.end() ? view->epoch() : earlier->second;
-    }
-  }
-}
-
 void PassMeetings::OnSend(absl::Time, const Message& message) {
-  NoteMembers();
   const RequestKey asked{message.from().node.value(), message.envelope.header().request_id()};
   const RequestKey answered{message.to().node.value(), message.envelope.header().request_id()};
   if (message.envelope.has_barrier_request()) {
@@ -56,8 +41,7 @@ void PassMeetings::OnSend(absl::Time, const Message& message) {
     }
   } else if (message.envelope.has_work_request()) {
     if (!message.envelope.work_request().has_pass()) return;
-    const uint64_t pass = message.envelope.work_request().pass();
-    named_[asked] = {.pass = pass, .epoch = message.envelope.header().epoch()};
+    const uint64_t pass = named_[asked] = message.envelope.work_request().pass();
     Place& place = places_[asked.first];
     place.ended = std::max(place.ended, pass);
   } else if (message.envelope.has_barrier_reply() && StatusOf(message).ok()) {
@@ -77,13 +61,11 @@ void PassMeetings::NoteItems(const Message& message) {
   const uint64_t node = message.to().node.value();
   const auto named = named_.find({node, message.envelope.header().request_id()});
   if (named == named_.end()) return;
-  const auto since = member_since_.find(node);
-  const bool knows = since != member_since_.end() && named->second.epoch >= since->second;
-  const proto::Group* group = knows ? GroupOf(node) : nullptr;
+  const proto::Group* group = GroupOf(node);
   for (const proto::WorkItem& item : message.envelope.work_reply().items()) {
-    if (item.pass() != named->second.pass) {
+    if (item.pass() != named->second) {
       violations_.Add("passes", absl::StrCat("node ", node, " is given examples of pass ",
-                                             item.pass(), ", and is in pass ", named->second.pass));
+                                             item.pass(), ", and is in pass ", named->second));
     }
     Place& place = places_[node];
     place.taken = std::max(place.taken, item.pass());

@@ -50,24 +50,14 @@ class PassMeetings : public Observer {
     uint64_t ended = 0;
   };
   using RequestKey = std::pair<uint64_t, uint64_t>;  // node and request id
-  // What a request for work says: the pass, and the epoch of its sender's view.
-  struct Named {
-    uint64_t pass = 0;
-    uint64_t epoch = 0;
-  };
 
   const proto::Group* GroupOf(uint64_t node) const;
-  void NoteMembers();
   void NoteItems(const Message& message);
 
   Violations& violations_;
   const std::function<const proto::ClusterView*()> published_;
-  std::map<uint64_t, Place> places_;  // by node
-  std::map<RequestKey, Named> named_;
-  // For each member of a group the epoch at which it became one. A node whose view is older does
-  // not know, and goes on by itself, as without a group.
-  std::map<uint64_t, uint64_t> member_since_;
-  uint64_t noted_epoch_ = 0;
+  std::map<uint64_t, Place> places_;      // by node
+  std::map<RequestKey, uint64_t> named_;  // the pass in each request for work
   // Of members that have arrived and are not released.
   struct Barrier {
     uint64_t pass = 0;
