@@ -108,8 +108,9 @@ class CliEventsTopTest(cluster.ProcessTest):
             terminal.await_text(b"[3 tables]")
             terminal.type(b"s")
             terminal.await_text(b"s by name")
-            terminal.resize(100, 30)
-            terminal.await_text(b"\033[2J")
+            for width in range(96, 101):
+                terminal.resize(width, 30)
+                terminal.await_text(b"\033[2J")
             terminal.await_text(b"\033[30;1H 1 groups")
             terminal.type(b"q" if rows == 24 else b"\x03")
             self.ends(terminal)

@@ -10,10 +10,10 @@
 namespace covey::cli {
 namespace {
 
-int Open() {
+int Open(std::initializer_list<int> signals) {
   sigset_t handled;
   sigemptyset(&handled);
-  for (const int signal : {SIGCHLD, SIGHUP, SIGINT, SIGTERM}) sigaddset(&handled, signal);
+  for (const int signal : signals) sigaddset(&handled, signal);
   sigprocmask(SIG_BLOCK, &handled, nullptr);
   const int descriptor = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
   COVEY_CHECK(descriptor >= 0);
@@ -22,7 +22,8 @@ int Open() {
 
 }  // namespace
 
-SignalDescriptor::SignalDescriptor() : descriptor_(Open()) {}
+SignalDescriptor::SignalDescriptor(std::initializer_list<int> signals)
+    : descriptor_(Open(signals)) {}
 
 SignalDescriptor::~SignalDescriptor() { close(descriptor_); }
 

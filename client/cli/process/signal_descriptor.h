@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 
 namespace covey::cli {
 
-// The signals that a launcher handles in its loop instead of in a handler: SIGCHLD, and SIGHUP,
-// SIGINT and SIGTERM, by which a person ends a run.
+// Signals that a command handles in its loop instead of in a handler.
 //
 // Blocks them for the calling thread and the threads that it starts later, and leaves them blocked.
-// At most one object per process, made before other threads are.
+// At most one object per process, made before other threads are: a thread that does not block a
+// signal may take it instead, gRPC's threads too.
 class SignalDescriptor {
  public:
-  SignalDescriptor();
+  explicit SignalDescriptor(std::initializer_list<int> signals);
   ~SignalDescriptor();
   SignalDescriptor(const SignalDescriptor&) = delete;
   SignalDescriptor& operator=(const SignalDescriptor&) = delete;

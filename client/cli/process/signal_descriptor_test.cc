@@ -8,7 +8,7 @@ namespace covey::cli {
 namespace {
 
 TEST(SignalDescriptorTest, TakesEachSignalOnceAndLetsNoneEndTheProcess) {
-  SignalDescriptor signals;
+  SignalDescriptor signals({SIGINT, SIGTERM});
   EXPECT_EQ(signals.Take(), std::nullopt);
   raise(SIGTERM);
   EXPECT_EQ(signals.Take(), SIGTERM);

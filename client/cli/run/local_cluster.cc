@@ -57,7 +57,8 @@ class LocalCluster {
 
   const RunOptions& options_;
   const absl::Time start_;
-  SignalDescriptor signals_;
+  // Ends of processes, and signals by which a person ends the run.
+  SignalDescriptor signals_{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
   bool interrupted_ = false;  // by a person
   bool exported_ = false;
   RunOutcome outcome_;

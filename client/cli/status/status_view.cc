@@ -65,7 +65,7 @@ void KeepLastEvents(proto::StatusReply& status, size_t count) {
   if (extra > 0) status.mutable_events()->DeleteSubrange(0, extra);
 }
 
-std::string StatusText(const proto::StatusReply& status) {
+std::string HealthText(const proto::StatusReply& status) {
   const proto::ClusterView& view = status.view();
   const std::vector<std::string> problems = Problems(status);
   std::string text = absl::StrCat("job ", view.job_name(), ", epoch ", view.epoch(), ", up ",
@@ -83,6 +83,12 @@ std::string StatusText(const proto::StatusReply& status) {
     absl::StrAppend(&text, "  ", durability, "\n");
   }
   for (const std::string& line : QuarantineLines(view)) absl::StrAppend(&text, "  ", line, "\n");
+  return text;
+}
+
+std::string StatusText(const proto::StatusReply& status) {
+  const proto::ClusterView& view = status.view();
+  std::string text = HealthText(status);
   if (view.nodes_size() > 0) absl::StrAppend(&text, "\n", NodesText(status));
   if (const std::string workers = WorkersText(status); !workers.empty()) {
     absl::StrAppend(&text, "\n", workers);

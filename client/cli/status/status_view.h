@@ -18,8 +18,11 @@ std::vector<std::string> Problems(const proto::StatusReply& status);
 // Keeps the newest `count` events.
 void KeepLastEvents(proto::StatusReply& status, size_t count);
 
-// For humans: producers in quarantine, nodes by role, workers in training, groups, tables, pushes
-// beyond the gates of tables, events.
+// The first lines of StatusText: whether the job is healthy and what is not, what it waits for,
+// what it may lose, producers in quarantine. Each ends with a newline.
+std::string HealthText(const proto::StatusReply& status);
+// For humans: HealthText, nodes by role, workers in training, groups, tables, pushes beyond the
+// gates of tables, events.
 std::string StatusText(const proto::StatusReply& status);
 // The reply with the field names of the protocol, and "summary" beside them: "healthy", "problems",
 // "alive", "dead", "left", "active_groups", "broken_groups", "done_groups", "waiting_for",

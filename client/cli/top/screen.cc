@@ -1,33 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/top/screen.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/console/text_file.h"
-#include "common/base/check.h"
 
 namespace covey::cli {
-namespace {
 
-int OpenSignals() {
-  sigset_t handled;
-  sigemptyset(&handled);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH}) sigaddset(&handled, signal);
-  sigprocmask(SIG_BLOCK, &handled, nullptr);
-  const int descriptor = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
-  COVEY_CHECK(descriptor >= 0);
-  return descriptor;
-}
-
-}  // namespace
-
-Screen::Screen() : signals_(OpenSignals()) {
+Screen::Screen() {
   tcgetattr(STDIN_FILENO, &before_);
   termios keys = before_;
   keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
@@ -36,15 +19,8 @@ Screen::Screen() : signals_(OpenSignals()) {
 }
 
 Screen::~Screen() {
-  WriteAll(STDOUT_FILENO, "\033[?25h\033[?1049l");
   tcsetattr(STDIN_FILENO, TCSANOW, &before_);
-  close(signals_);
-}
-
-std::optional<int> Screen::TakeSignal() {
-  signalfd_siginfo info;
-  if (read(signals_, &info, sizeof(info)) != sizeof(info)) return std::nullopt;
-  return static_cast<int>(info.ssi_signo);
+  WriteAll(STDOUT_FILENO, "\033[?25h\033[?1049l");
 }
 
 std::optional<char> Screen::TakeKey() {

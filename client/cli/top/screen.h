@@ -11,9 +11,8 @@
 namespace covey::cli {
 
 // The whole terminal, as long as this object exists: the alternate screen, no cursor, and keys that
-// arrive as they are pressed. The destructor brings back what was there. SIGINT, SIGTERM, SIGHUP,
-// SIGTSTP and SIGWINCH arrive at a descriptor. At most one object per process, made before other
-// threads are. Confined to one thread.
+// arrive as they are pressed. The destructor brings back what was there. At most one object per
+// process. Confined to one thread.
 class Screen {
  public:
   Screen();
@@ -21,10 +20,6 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // Readable when a signal has arrived.
-  int signals() const { return signals_; }
-  // The next signal; nothing when there is none.
-  std::optional<int> TakeSignal();
   // The next key; nothing when there is none, 'q' at the end of the input.
   std::optional<char> TakeKey();
   // Columns and rows; 80 and 24 where the terminal does not tell.
@@ -35,7 +30,6 @@ class Screen {
   void Forget() { drawn_.clear(); }
 
  private:
-  const int signals_;
   termios before_ = {};
   std::vector<std::string> drawn_;
 };

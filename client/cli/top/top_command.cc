@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "absl/time/time.h"
 #include "client/cli/console/command.h"
 #include "client/cli/console/text_file.h"
+#include "client/cli/process/signal_descriptor.h"
 #include "client/cli/scheduler/scheduler_options.h"
 #include "client/cli/scheduler/scheduler_stub.h"
 #include "client/cli/status/status_view.h"
@@ -28,23 +30,23 @@ namespace {
 // More than the rows of any terminal.
 constexpr size_t kEventsKept = 500;
 
-// What is on the screen, and what the next reply changes.
+// The state of the screen: the newest reply of the scheduler, and the pane that the user chose.
 class Top {
  public:
   Top(const SchedulerTarget& target, absl::Duration every, proto::StatusReply first)
       : poller_(target), every_(every), status_(std::move(first)) {}
 
   // Until the user quits.
-  void Run(Screen& screen) {
+  void Run(Screen& screen, SignalDescriptor& signals) {
     while (true) {
       Draw(screen);
-      Await(screen);
+      Await(signals);
       if (const auto reply = poller_.Take(); reply.has_value()) Take(*reply);
       if (MonotonicNow() >= next_ && !poller_.asking()) {
         next_ = MonotonicNow() + every_;
         poller_.Ask();
       }
-      while (const auto signal = screen.TakeSignal()) {
+      while (const auto signal = signals.Take()) {
         if (*signal != SIGWINCH) return;
         screen.Forget();
       }
@@ -65,9 +67,9 @@ class Top {
     screen.Draw(lines);
   }
 
-  void Await(const Screen& screen) const {
+  void Await(const SignalDescriptor& signals) const {
     pollfd polled[] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
-                       {.fd = screen.signals(), .events = POLLIN, .revents = 0},
+                       {.fd = signals.descriptor(), .events = POLLIN, .revents = 0},
                        {.fd = poller_.descriptor(), .events = POLLIN, .revents = 0}};
     const absl::Duration left = poller_.asking() ? every_ : next_ - MonotonicNow();
     poll(polled, std::size(polled),
@@ -126,18 +128,22 @@ int TopCommand(int count, const char* const* arguments) {
   options.Add("once", &once, "everything once, as plain text");
   if (const auto code = asked.Load(options, count, arguments)) return *code;
   every = std::max(every, absl::Milliseconds(100));
+  const bool is_live = !once && !asked.json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
+  // Before the first call starts threads.
+  std::optional<SignalDescriptor> signals;
+  if (is_live) signals.emplace({SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGWINCH});
 
   const absl::StatusOr<proto::StatusReply> first = SchedulerStub(asked.target()).GetStatus();
   if (!first.ok()) {
     PrintFailure(arguments[0], first.status());
     return ExitCodeOf(first.status());
   }
-  if (once || asked.json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)) {
+  if (!is_live) {
     WriteAll(STDOUT_FILENO, asked.json ? StatusJson(*first) : TopText(*first));
     return kExitOk;
   }
   Screen screen;
-  Top(asked.target(), every, *first).Run(screen);
+  Top(asked.target(), every, *first).Run(screen, *signals);
   return kExitOk;
 }
 

@@ -136,19 +136,13 @@ std::string Keys(const TopScreen& screen) {
                       "  q quit");
 }
 
-// The part of `covey status` above the tables.
-Lines Health(const proto::StatusReply& status) {
-  const std::string text = StatusText(status);
-  return LinesOf(text.substr(0, text.find("\n\n")));
-}
-
 }  // namespace
 
 std::vector<std::string> TopLines(const proto::StatusReply& status, const TopScreen& screen) {
   if (screen.rows == 0) return {};
   const proto::StatusReply ordered = Ordered(status, screen.order);
   const size_t room = screen.rows - 1;  // above the keys
-  Lines lines = Health(ordered);
+  Lines lines = LinesOf(HealthText(ordered));
   // Problems never hide the pane.
   if (lines.size() > room / 2) lines.resize(std::max<size_t>(1, room / 2));
   lines.emplace_back();
@@ -165,7 +159,7 @@ std::vector<std::string> TopLines(const proto::StatusReply& status, const TopScr
 }
 
 std::string TopText(const proto::StatusReply& status) {
-  Lines lines = Health(status);
+  Lines lines = LinesOf(HealthText(status));
   for (const TopPane pane :
        {TopPane::kGroups, TopPane::kNodes, TopPane::kTables, TopPane::kEvents}) {
     lines.emplace_back();
