@@ -342,7 +342,7 @@ void DeclareOnLoss(OnLoss& field, ConfigFile& options) {
           field = value;
           return absl::OkStatus();
         }
-        return absl::InvalidArgumentError("none of restore, begin-anew and stop");
+        return absl::InvalidArgumentError("no measure; choose restore, begin-anew or stop");
       },
       [&field] {
         for (const auto& [name, value] : kOnLoss) {

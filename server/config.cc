@@ -2,11 +2,8 @@
 #include "server/config.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -14,6 +11,7 @@
 #include "common/cluster/limits.h"
 #include "common/cluster/topology.h"
 #include "common/net/data_transport.h"
+#include "common/net/host_port.h"
 #include "common/runtime/exposure.h"
 
 namespace covey::server {
@@ -25,16 +23,8 @@ absl::Status Bad(absl::string_view setting, const absl::AlphaNum& value,
       absl::StrCat("--", setting, " is '", value.Piece(), "'; choose ", allowed));
 }
 
-// HOST:PORT.
-bool IsPlace(absl::string_view place) {
-  const size_t colon = place.rfind(':');
-  uint32_t port = 0;
-  return colon != absl::string_view::npos && colon > 0 &&
-         absl::SimpleAtoi(place.substr(colon + 1), &port) && port > 0 && port <= 65535;
-}
-
 bool ArePlaces(const std::vector<absl::string_view>& places) {
-  return std::all_of(places.begin(), places.end(), IsPlace);
+  return std::all_of(places.begin(), places.end(), IsHostPort);
 }
 
 absl::Status CheckAdvertised(const Config& config) {

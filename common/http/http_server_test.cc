@@ -98,7 +98,7 @@ TEST(HttpServerTest, ASilentClientDelaysNoOther) {
   EXPECT_THAT(RawHttpClient(server->address().port).Ask("GET", "/"), StartsWith("HTTP/1.1 200 "));
 }
 
-// One that sends a byte now and then is silent, too.
+// A client that sends a byte now and then counts as silent, too.
 TEST(HttpServerTest, EndsAConnectionAtItsDeadline) {
   const auto server = Serve(Echo, /*deadline=*/absl::Milliseconds(300));
   RawHttpClient silent(server->address().port);

@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/net/host_port.h"
 #include "common/net/loopback_transport.h"
 #include "scheduler/log/etcd/etcd_log.h"
 #include "scheduler/log/file_log.h"
@@ -106,10 +106,7 @@ absl::Status LogBackend::Options::Validate() const {
         "log-file and etcd are both set: decisions are kept in one place; unset one");
   }
   for (const std::string& address : etcd) {
-    const size_t colon = address.rfind(':');
-    uint32_t port = 0;
-    if (colon == std::string::npos || colon == 0 ||
-        !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
+    if (!IsHostPort(address)) {
       return absl::InvalidArgumentError(
           absl::StrCat("etcd = '", address, "': HOST:PORT[,HOST:PORT] is wanted"));
     }

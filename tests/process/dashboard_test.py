@@ -91,7 +91,7 @@ class RefusalTest(DashboardTest):
         told = json.loads(self.ask(port, state, Covey_Token=token)[1])
         self.assertFalse(told["contact"]["connected"])
         self.assertIsNone(told["state"])
-        # Nobody else can reach it.
+        # Other hosts cannot reach the page.
         listening = pathlib.Path("/proc/net/tcp").read_text() + pathlib.Path(
             "/proc/net/tcp6").read_text()
         self.assertEqual(["0100007F"], re.findall(rf": (\w+):{port:04X} 0+:0000 0A", listening))

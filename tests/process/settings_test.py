@@ -44,7 +44,7 @@ _SCHEDULER_FLAGS = (
     ("--durability flushed:2s", "durability flushed:2s needs a store to flush to: name its folder with --store DIR"),
     ("--durability replicated", "durability replicated needs at least two servers: start more with --servers 2, or "
                                 "choose memory"),
-    ("--on-loss weep", 'flag --on-loss: "weep" is none of restore, begin-anew and stop; see --help'),
+    ("--on-loss weep", 'flag --on-loss: "weep" is no measure; choose restore, begin-anew or stop; see --help'),
     ("--resume latest", _STORE),
     ("--initial-values x", _STORE),
     ("--snapshot-every 1m", _STORE),
@@ -147,7 +147,7 @@ class SettingsTest(cluster.ProcessTest):
         self.assertEqual((0, "settings_valid"),
                          self._check(cluster.SCHEDULER, ["--port-file", port_file]))
         self.assertFalse(os.path.exists(port_file))
-        # Nobody listens there, which a server that starts would wait for.
+        # No scheduler listens at that address; a server that starts would wait for one.
         self.assertEqual((0, "settings_valid"), self._check(cluster.SERVER, _SOMEWHERE))
 
 

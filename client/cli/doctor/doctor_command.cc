@@ -77,10 +77,9 @@ int DoctorCommand(int count, const char* const* arguments) {
   ConfigFile options(
       "covey doctor",
       "Checks this machine, and with --scheduler a cluster as it is seen from here. A line for "
-      "each "
-      "check: ok, warn or fail, what was seen, and one thing to do. It connects to the data port "
-      "of "
-      "every node, and sends nothing there. Exit code: 0 nothing failed, 1 a check failed.");
+      "each check: ok, warn or fail, what was seen, and one thing to do. It connects to the data "
+      "port of every node, and sends nothing there. Exit code: 0 nothing failed, 1 a check "
+      "failed.");
   asked.AddTo(options);
   options.Add("job", &job, "the job that the scheduler is to lead; empty = any");
   options.Add("certificates", &question.credentials,

@@ -46,7 +46,7 @@ struct MachineFacts {
   std::vector<Credentials> credentials;
 };
 
-// What is read of a machine.
+// The parts of a machine that ReadMachineFacts looks at.
 struct MachineQuestion {
   std::vector<std::string> folders;
   std::vector<std::string> credentials;

@@ -5,10 +5,10 @@
 
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/console/command.h"
 #include "client/cli/console/text_file.h"
+#include "common/net/host_port.h"
 #include "common/net/scheduler_failover.h"
 
 namespace covey::cli {
@@ -48,10 +48,7 @@ absl::Status SchedulerOptions::Check() const {
         "no scheduler given; pass --scheduler HOST:PORT[,HOST:PORT] or set COVEY_SCHEDULER");
   }
   for (const std::string& address : SplitSchedulers(scheduler)) {
-    const size_t colon = address.rfind(':');
-    uint32_t port = 0;
-    if (colon == std::string::npos || colon == 0 ||
-        !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
+    if (!IsHostPort(address)) {
       return absl::InvalidArgumentError(
           absl::StrCat("--scheduler is '", scheduler,
                        "'; write HOST:PORT, as in 127.0.0.1:7070, separate several by commas"));
