@@ -24,6 +24,7 @@ std::optional<std::string> TargetOf(const proto::Envelope& envelope) {
       return envelope.restore_tables_request().snapshot();
     case proto::Envelope::kScaleRequest:
     case proto::Envelope::kCreateSnapshotRequest:
+    case proto::Envelope::kStartTraceRequest:
       return "";
     default:
       return std::nullopt;

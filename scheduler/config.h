@@ -19,6 +19,10 @@
 #include "scheduler/snapshots/snapshots_options.h"
 #include "scheduler/state/job_spec.h"
 
+namespace covey {
+class TraceSource;
+}
+
 namespace covey::scheduler {
 
 // The operator's configuration of a scheduler, flat like its flags. A plain value. State machines
@@ -88,6 +92,8 @@ struct Config {
   // That of this scheduler's certificate: callers must show theirs, and do only what the table of
   // rights allows. Absent = they show none, and may do everything.
   std::optional<Identity> identity;
+  // Of this process; null = it records nothing of its own in traces. Outlives the scheduler.
+  TraceSource* trace = nullptr;
 
   uint32_t workers() const { return groups * workers_per_group; }
 

@@ -3,11 +3,11 @@
 
 #include <cstddef>
 #include <deque>
-#include <string>
 
 #include "absl/time/time.h"
 #include "common/cluster/limits.h"
 #include "proto/scheduler.pb.h"
+#include "scheduler/state/cluster_state.h"
 
 namespace covey::scheduler {
 
@@ -19,7 +19,7 @@ class EventTrail {
   explicit EventTrail(size_t capacity = kEventsKeptMax) : capacity_(capacity) {}
 
   // `age`: since the scheduler started.
-  void Add(absl::Duration age, std::string text);
+  void Add(absl::Duration age, Decision decision);
   // Appends the events numbered above `after`, oldest first.
   void CopyAfter(uint64_t after, proto::StatusReply& reply) const;
 

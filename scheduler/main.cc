@@ -36,6 +36,7 @@
 #include "common/snapshot/snapshot_reader.h"
 #include "common/store/disk_folder.h"
 #include "common/store/store_thread.h"
+#include "common/trace/process_trace.h"
 #include "scheduler/audit_trail.h"
 #include "scheduler/config.h"
 #include "scheduler/log/log_backend.h"
@@ -155,10 +156,12 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
   std::optional<SchedulerActor> actor;
   Standby front;
   Prober prober({});
+  ProcessTrace trace(RandomFromSystem());
   EventLoop loop({.job = JobFingerprint(config.job_name),
                   .self = {kSchedulerNode, 0},
                   .incarnation = Incarnation(RandomFromSystem() | 1),
-                  .thread_name = "scheduler"},
+                  .thread_name = "scheduler",
+                  .trace = &trace.AddThread("scheduler")},
                  front, prober);
   std::unique_ptr<StoreThread> store;
   std::optional<proto::LogRecord> first;
@@ -190,6 +193,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
     if (!failure.ok()) return RequestTermination();
     Config dated = config;
     dated.wall_clock_ahead = absl::Now() - MonotonicNow();
+    dated.trace = &trace;
     actor.emplace(dated, std::move(recovered));
     actor->OnLoss([&failure](const std::string& why) {
       failure = absl::AbortedError(absl::StrCat(

@@ -27,14 +27,15 @@ uint32_t ToMs(absl::Duration duration) {
 
 RequestHandlers::RequestHandlers(const Config& config, ClusterState& state, Machines& machines,
                                  CommitPipeline& pipeline, Watches& watches,
-                                 const EventTrail& trail, AuditTrail& audit)
+                                 const EventTrail& trail, AuditTrail& audit, TraceDesk& traces)
     : config_(config),
       state_(state),
       machines_(machines),
       pipeline_(pipeline),
       watches_(watches),
       trail_(trail),
-      audit_(audit) {}
+      audit_(audit),
+      traces_(traces) {}
 
 void RequestHandlers::Handle(absl::Time now, absl::Duration uptime, const Message& request,
                              Outbox& outbox) {
@@ -106,6 +107,7 @@ void RequestHandlers::Heartbeat(const Call& call) {
   body.set_epoch(pipeline_.published().epoch());
   if (request.has_load()) body.set_lease_ms(ToMs(config_.lease));
   if (request.has_progress()) machines_.away.Tell(call.now, node, body);
+  traces_.Tell(call.now, node, body);
   call.outbox.Send(std::move(reply));
 }
 
@@ -260,6 +262,28 @@ void RequestHandlers::GetStatus(const Call& call) {
   proto::StatusReply& body = *reply.envelope.mutable_status_reply();
   FillStatus(call.now, call.uptime, body);
   trail_.CopyAfter(call.envelope().status_request().events_after(), body);
+  Answer(call, std::move(reply));
+}
+
+void RequestHandlers::StartTrace(const Call& call) {
+  auto order = traces_.Start(call.now, call.envelope().start_trace_request());
+  if (!order.ok()) return Refuse(call, order.status());
+  Message reply = MakeControlReply(call.request);
+  *reply.envelope.mutable_start_trace_reply()->mutable_order() = *std::move(order);
+  Answer(call, std::move(reply));
+}
+
+void RequestHandlers::ReportTrace(const Call& call) {
+  const absl::Status kept = traces_.OnReport(call.sender(), call.envelope().trace_report_request());
+  if (!kept.ok()) return Refuse(call, kept);
+  Answer(call, MakeControlReply(call.request));
+}
+
+void RequestHandlers::GetTrace(const Call& call) {
+  auto reported = traces_.Get(call.now, call.envelope().trace_request());
+  if (!reported.ok()) return Refuse(call, reported.status());
+  Message reply = MakeControlReply(call.request);
+  *reply.envelope.mutable_trace_reply() = *std::move(reported);
   Answer(call, std::move(reply));
 }
 

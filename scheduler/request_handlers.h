@@ -13,6 +13,7 @@
 #include "scheduler/log/commit_pipeline.h"
 #include "scheduler/machines.h"
 #include "scheduler/state/cluster_state.h"
+#include "scheduler/trace/trace_desk.h"
 #include "scheduler/watches.h"
 
 namespace covey::scheduler {
@@ -25,7 +26,7 @@ class RequestHandlers {
  public:
   RequestHandlers(const Config& config, ClusterState& state, Machines& machines,
                   CommitPipeline& pipeline, Watches& watches, const EventTrail& trail,
-                  AuditTrail& audit);
+                  AuditTrail& audit, TraceDesk& traces);
 
   // `uptime`: since the scheduler started. Messages that are not control requests are ignored.
   void Handle(absl::Time now, absl::Duration uptime, const Message& request, Outbox& outbox);
@@ -75,6 +76,9 @@ class RequestHandlers {
   void CreateSnapshot(const Call& call);
   void RestoreTables(const Call& call);
   void GetWork(const Call& call);
+  void StartTrace(const Call& call);
+  void ReportTrace(const Call& call);
+  void GetTrace(const Call& call);
 
   void Refuse(const Call& call, const absl::Status& status);
   // Sends `reply` when everything committed so far is durable.
@@ -87,6 +91,7 @@ class RequestHandlers {
   Watches& watches_;
   const EventTrail& trail_;
   AuditTrail& audit_;
+  TraceDesk& traces_;
 };
 
 }  // namespace covey::scheduler

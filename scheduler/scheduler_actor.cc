@@ -24,17 +24,20 @@ SchedulerActor::SchedulerActor(const Config& config, std::optional<proto::LogRec
       state_(config.job(), std::move(recovered)),
       pipeline_(state_),
       machines_(config, state_),
+      traces_(config.trace, state_),
       watches_(kWatchesMax),
-      handlers_(config_, state_, machines_, pipeline_, watches_, trail_, audit_) {}
+      handlers_(config_, state_, machines_, pipeline_, watches_, trail_, audit_, traces_) {}
 
 void SchedulerActor::Begin(absl::Time now) {
   if (started_ == absl::InfiniteFuture()) {
     started_ = now;
     machines_.Start(now);
     if (const proto::LogRecord& record = state_.record(); record.index() > 0) {
-      trail_.Add(absl::ZeroDuration(),
-                 absl::StrCat("scheduler restarted from record ", record.index(), ", epoch ",
-                              state_.epoch().value(), "; last decision: ", record.decision()));
+      trail_.Add(
+          absl::ZeroDuration(),
+          {.text = absl::StrCat("scheduler restarted from record ", record.index(), ", epoch ",
+                                state_.epoch().value(), "; last decision: ", record.decision()),
+           .kinds = {"job"}});
     }
   } else if (now - last_call_ > kOwnPauseMin) {
     machines_.membership.DiscountPause(now - last_call_);
@@ -44,9 +47,9 @@ void SchedulerActor::Begin(absl::Time now) {
 }
 
 void SchedulerActor::Finish(absl::Time now, Outbox& outbox) {
-  for (const std::string& decision : state_.TakeDecisions()) {
-    trail_.Add(now - started_, decision);
-    if (on_decision_) on_decision_(decision);
+  for (Decision& decision : state_.TakeDecisions()) {
+    if (on_decision_) on_decision_(decision.text);
+    trail_.Add(now - started_, std::move(decision));
   }
   for (Message& request : machines_.TakeStoreRequests()) outbox.Send(std::move(request));
   pipeline_.Flush(outbox);

@@ -18,6 +18,7 @@
 #include "scheduler/machines.h"
 #include "scheduler/request_handlers.h"
 #include "scheduler/state/cluster_state.h"
+#include "scheduler/trace/trace_desk.h"
 #include "scheduler/watches.h"
 
 namespace covey::scheduler {
@@ -90,6 +91,7 @@ class SchedulerActor : public Actor {
   Machines machines_;
   EventTrail trail_;
   AuditTrail audit_;
+  TraceDesk traces_;
   Watches watches_;
   RequestHandlers handlers_;
 

@@ -36,6 +36,7 @@
 #include "common/security/wall_clock.h"
 #include "common/store/disk_folder.h"
 #include "common/store/store_thread.h"
+#include "common/trace/process_trace.h"
 #include "server/config.h"
 #include "server/recording/recorder.h"
 #include "server/request_credits.h"
@@ -142,12 +143,16 @@ class ServerProcess {
                                         .data_key = keys_ == nullptr ? "" : keys_->public_key(),
                                         .scheduler = config_.scheduler,
                                         .register_deadline = config_.join_deadline,
-                                        .seed = RandomFromSystem()}});
+                                        .seed = RandomFromSystem(),
+                                        .trace = &trace_}});
     actor_->OnChange([this](absl::Time, Outbox&) { MembershipChanged(); });
-    control_ = std::make_unique<EventLoop>(
-        EventLoop::Options{
-            .job = job_, .self = {}, .incarnation = incarnation_, .thread_name = "control"},
-        *actor_, *control_transport_);
+    control_ =
+        std::make_unique<EventLoop>(EventLoop::Options{.job = job_,
+                                                       .self = {},
+                                                       .incarnation = incarnation_,
+                                                       .thread_name = "control",
+                                                       .trace = &trace_.AddThread("control")},
+                                    *actor_, *control_transport_);
     control_port_ = std::make_unique<LoopPort>(*control_);
     scheduler_ = std::make_unique<GrpcChannel>(
         GrpcChannel::Options{.scheduler = config_.scheduler, .tls = tls_, .job = config_.job},
@@ -298,7 +303,8 @@ class ServerProcess {
                                                        .incarnation = incarnation_,
                                                        .thread_name = data_loop->name,
                                                        .spin = config_.spin,
-                                                       .flow_control = data_loop->credits.get()},
+                                                       .flow_control = data_loop->credits.get(),
+                                                       .trace = &trace_.AddThread(data_loop->name)},
                                     *data_loop->actor, *data_loop->transport);
     data_loops_.push_back(std::move(data_loop));
     return absl::OkStatus();
@@ -369,6 +375,7 @@ class ServerProcess {
   const std::shared_ptr<const TlsCredentials> tls_;
   const Incarnation incarnation_;
   const uint64_t job_;
+  ProcessTrace trace_{RandomFromSystem()};
   std::optional<SocketFolder> folder_;
   std::shared_ptr<DataKeys> keys_;  // null = messages are not sealed
   size_t queued_bytes_per_loop_ = 0;

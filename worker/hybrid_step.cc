@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/optimizer/learning_rate.h"
 #include "worker/engine/worker_core.h"
+#include "worker/hybrid/step_spans.h"
 #include "worker/hybrid/step_timer.h"
 #include "worker/layout/sample_shares.h"
 
@@ -70,7 +71,8 @@ absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
 HybridStep::HybridStep(WorkerCore& core, const Options& options, std::vector<Tensor> tensors)
     : core_(core),
       options_(options),
-      timer_(std::make_unique<StepTimer>(tensors.size(), core.away())) {
+      timer_(std::make_unique<StepTimer>(tensors.size(), core.away())),
+      spans_(std::make_unique<StepSpans>(core.connection().program_trace())) {
   for (Tensor& tensor : tensors) states_.push_back({.tensor = std::move(tensor)});
 }
 
@@ -130,6 +132,7 @@ absl::Status HybridStep::Begin(uint64_t samples) {
   for (State& state : states_) state.submitted = false;
   samples_ = samples;
   core_.steps().Begin();
+  spans_->Begin(MonotonicNow(), core_.steps().begun());
   return core_.Post([](WorkerActor& actor, absl::Time now, Outbox& outbox) {
     actor.hybrid().BeginStep(now, outbox);
   });
@@ -189,6 +192,14 @@ void HybridStep::Start(size_t tensor, Way way, std::span<const float> gradient) 
   request.done = [handle = state.handle](absl::Time, const absl::Status& status, Outbox&) {
     handle.Complete({.status = status});
   };
+  if (ThreadTrace& trace = core_.connection().program_trace(); trace.on()) {
+    request.done = [done = std::move(request.done), &trace, name = state.tensor.table.name(),
+                    begin = MonotonicNow(), step = core_.steps().begun()](
+                       absl::Time now, const absl::Status& status, Outbox& outbox) {
+      trace.Add(proto::TracedSpan::OPERATION, name, begin, MonotonicNow(), step);
+      done(now, status, outbox);
+    };
+  }
   const absl::Status posted = core_.PostBeforeWaiting(
       [request = std::move(request), way, patience = core_.config().cluster.operation_deadline](
           WorkerActor& actor, absl::Time now, Outbox& outbox) mutable {
@@ -220,7 +231,9 @@ absl::Status HybridStep::WaitFor(size_t tensor, absl::Duration timeout) {
   } else {
     const absl::Time begin = MonotonicNow();
     status = state.handle.WaitFor(timeout);
-    timer_->Waited(tensor, begin, MonotonicNow());
+    const absl::Time end = MonotonicNow();
+    timer_->Waited(tensor, begin, end);
+    spans_->Waited(state.tensor.table.name(), begin, end);
   }
   if (!state.handle.done()) return status;
   state.under_way = false;
@@ -292,7 +305,9 @@ absl::StatusOr<uint64_t> HybridStep::step() const {
 }
 
 void HybridStep::Report(std::optional<double> loss) {
-  StepReport report = timer_->Take(MonotonicNow());
+  const absl::Time now = MonotonicNow();
+  StepReport report = timer_->Take(now);
+  spans_->End(now);
   report.samples = loss.has_value() ? samples_ : 0;
   report.loss = loss;
   // A report is lost when the queue is full; the next one makes up for it.
@@ -309,10 +324,17 @@ absl::StatusOr<Progress> HybridStep::progress() const {
   return progress;
 }
 
-HybridStep::InputTime::InputTime(HybridStep& hybrid) : timer_(*hybrid.timer_) {
-  timer_.BeginInput(MonotonicNow());
+HybridStep::InputTime::InputTime(HybridStep& hybrid)
+    : timer_(*hybrid.timer_), spans_(*hybrid.spans_) {
+  const absl::Time now = MonotonicNow();
+  timer_.BeginInput(now);
+  spans_.BeginInput(now);
 }
 
-HybridStep::InputTime::~InputTime() { timer_.EndInput(MonotonicNow()); }
+HybridStep::InputTime::~InputTime() {
+  const absl::Time now = MonotonicNow();
+  timer_.EndInput(now);
+  spans_.EndInput(now);
+}
 
 }  // namespace covey::worker

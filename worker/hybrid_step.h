@@ -20,6 +20,7 @@
 
 namespace covey::worker {
 
+class StepSpans;
 class StepTimer;
 
 // Trains a model in hybrid mode: synchronous inside the group, under each table's contract between
@@ -175,6 +176,7 @@ class HybridStep {
 
    private:
     StepTimer& timer_;
+    StepSpans& spans_;
   };
 
  private:
@@ -202,6 +204,7 @@ class HybridStep {
   std::vector<State> states_;
   uint64_t samples_ = 0;
   const std::unique_ptr<StepTimer> timer_;
+  const std::unique_ptr<StepSpans> spans_;
 };
 
 }  // namespace covey::worker

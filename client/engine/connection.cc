@@ -68,6 +68,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
   member.scheduler = config.scheduler;
   member.register_deadline = config.join_deadline;
   member.seed = RandomFromSystem();
+  member.trace = &connection->trace_;
   actor_options.client.incarnation = incarnation;
   actor_options.client.bytes_in_flight_max = config.bytes_in_flight_max;
   actor_options.client.seed = RandomFromSystem();
@@ -90,6 +91,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
                                         .incarnation = incarnation,
                                         .thread_name = "covey-client",
                                         .caller_spin = config.spin,
+                                        .trace = &connection->trace_.AddThread("loop"),
                                         .own_returns_after = options.own_returns_after};
   connection->loop_ =
       std::make_unique<EventLoop>(loop_options, *connection->actor_, *connection->transport_);

@@ -15,10 +15,12 @@
 #include "client/engine/client_actor.h"
 #include "client/engine/table_initializations.h"
 #include "common/base/mutex.h"
+#include "common/base/random.h"
 #include "common/net/transport.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/loop_runner.h"
 #include "common/security/seal/data_keys.h"
+#include "common/trace/process_trace.h"
 
 namespace covey {
 
@@ -81,6 +83,9 @@ class Connection {
   // See ParameterClient::Barrier.
   absl::Status Barrier(absl::string_view name, uint32_t participants, absl::Duration timeout);
 
+  // Notes what the program's thread does, while a trace is under way.
+  ThreadTrace& program_trace() { return program_trace_; }
+
   // On the loop only.
   ClientActor& client() { return *client_; }
 
@@ -92,6 +97,8 @@ class Connection {
   absl::Status AwaitMembership(absl::Duration timeout);
   absl::Status FlushPushes(RequestEngine::FlushScope scope, absl::Duration timeout);
 
+  ProcessTrace trace_{RandomFromSystem()};
+  ThreadTrace& program_trace_ = trace_.AddThread("program");
   NodeId node_;
   uint32_t rank_ = 0;
   std::shared_ptr<const TlsCredentials> tls_;  // null = none

@@ -216,4 +216,15 @@ inline constexpr absl::Duration kAwayMax = absl::Hours(1);
 inline constexpr size_t kAwayToldMax = 16;
 inline constexpr size_t kEventsKeptMax = 4096;
 
+// How long a trace may take (proto TraceOrder).
+inline constexpr absl::Duration kTraceMax = absl::Minutes(10);
+// Spans that a node keeps of a trace: 20 MiB in memory, 10 MiB in reports.
+inline constexpr uint32_t kTraceSpansMax = 1 << 18;
+// Bytes of one TracePiece, of the pieces in one TraceReply, and of all that a scheduler keeps.
+inline constexpr size_t kTracePieceBytesMax = 512 << 10;
+inline constexpr size_t kTraceReplyBytesMax = 4 << 20;
+inline constexpr size_t kTraceBytesMax = 256 << 20;
+// Names of spans in one thread; further ones are "other". Names are at most kNameBytesMax bytes.
+inline constexpr size_t kTraceNamesMax = 512;
+
 }  // namespace covey

@@ -35,7 +35,10 @@ namespace covey {
   X(ListTables, ListTables, list_tables, kAnyone)                  \
   X(Barrier, Barrier, barrier, kNodes)                             \
   X(Leave, Leave, leave, kNodes)                                   \
-  X(GetStatus, Status, status, kAnyone)
+  X(GetStatus, Status, status, kAnyone)                            \
+  X(StartTrace, StartTrace, start_trace, kAnyone)                  \
+  X(ReportTrace, TraceReport, trace_report, kNodes)                \
+  X(GetTrace, Trace, trace, kAnyone)
 
 // The list with the one method that replies with a stream; its two ends are written by hand.
 #define COVEY_CONTROL_METHODS(X) \

@@ -197,7 +197,7 @@ bool EventLoop::RunQueue(Outbox& outbox) {
   auto items = queue_.TakeAll();
   for (Item& item : items) {
     if (item.work) {
-      item.work(MonotonicNow(), outbox);
+      RunTask("handed over", [&](absl::Time now) { item.work(now, outbox); });
       // The closure's captures are destroyed now, not after the other items have run.
       item.work = nullptr;
     } else {
@@ -209,8 +209,16 @@ bool EventLoop::RunQueue(Outbox& outbox) {
 
 void EventLoop::WakeIfDue(Outbox& outbox) {
   if (actor_.NextWake() == absl::InfiniteFuture()) return;
-  const absl::Time now = MonotonicNow();
-  if (now >= actor_.NextWake()) actor_.Wake(now, outbox);
+  if (MonotonicNow() < actor_.NextWake()) return;
+  RunTask("timer", [&](absl::Time now) { actor_.Wake(now, outbox); });
+}
+
+void EventLoop::RunTask(absl::string_view name, absl::FunctionRef<void(absl::Time now)> work) {
+  const absl::Time begin = MonotonicNow();
+  work(begin);
+  if (IsTraced()) {
+    options_.trace->Add(proto::TracedSpan::TASK, name, begin, MonotonicNow());
+  }
 }
 
 void EventLoop::DeliverToActor(const Message& message, Outbox& outbox) {
@@ -219,7 +227,9 @@ void EventLoop::DeliverToActor(const Message& message, Outbox& outbox) {
     ++wrong_job_;
     return;
   }
-  actor_.Receive(MonotonicNow(), message, outbox);
+  const absl::Time begin = MonotonicNow();
+  actor_.Receive(begin, message, outbox);
+  if (IsTraced()) options_.trace->Received(begin, MonotonicNow(), message);
 }
 
 void EventLoop::Flush(Outbox& outbox) {
@@ -232,11 +242,21 @@ void EventLoop::Flush(Outbox& outbox) {
   }
   for (Message& message : outbox.TakeMessages()) {
     FillHeader(message);
-    if (MessagePort* port = PortFor(message.to())) {
-      port->Send(std::move(message));
-    } else {
-      transport_.Send(std::move(message));
+    if (!IsTraced()) {
+      SendNow(std::move(message));
+      continue;
     }
+    const ThreadTrace::Outgoing outgoing = options_.trace->Sending(MonotonicNow(), message);
+    SendNow(std::move(message));
+    options_.trace->Sent(MonotonicNow(), outgoing);
+  }
+}
+
+void EventLoop::SendNow(Message message) {
+  if (MessagePort* port = PortFor(message.to())) {
+    port->Send(std::move(message));
+  } else {
+    transport_.Send(std::move(message));
   }
 }
 

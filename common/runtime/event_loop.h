@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/bounded_queue.h"
 #include "common/base/clock.h"
@@ -16,6 +18,7 @@
 #include "common/runtime/actor.h"
 #include "common/runtime/flow_control.h"
 #include "common/runtime/loop_runner.h"
+#include "common/trace/process_trace.h"
 
 namespace covey {
 
@@ -57,6 +60,8 @@ class EventLoop {
     absl::Duration caller_spin = absl::ZeroDuration();
     // Sees every message that the transport brings or takes; null = none. Outlives the loop.
     FlowControl* flow_control = nullptr;
+    // Notes what the loop does while a trace is under way; null = nothing. Outlives the loop.
+    ThreadTrace* trace = nullptr;
     // How long the loop's own thread leaves the loop to callers after one of them has waited.
     absl::Duration own_returns_after = LoopRunner::kOwnReturnsAfter;
   };
@@ -120,10 +125,14 @@ class EventLoop {
   void DeliverToActor(const Message& message, Outbox& outbox);
   bool IsForAnother(const Message& message) const;
   void Flush(Outbox& outbox);
+  void SendNow(Message message);
   void FillHeader(Message& message) const;
   MessagePort* PortFor(const Address& address) const;
   bool Enqueue(Item item);
   void WakeUp();
+  bool IsTraced() const { return options_.trace != nullptr && options_.trace->on(); }
+  // Runs `work` at the present time, and notes it as a task of this name.
+  void RunTask(absl::string_view name, absl::FunctionRef<void(absl::Time now)> work);
 
   // Constant after Start.
   Actor& actor_;

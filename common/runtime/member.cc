@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
+#include "common/base/version.h"
 #include "common/cluster/limits.h"
 
 namespace covey {
@@ -28,7 +29,8 @@ Member::Member(const Options& options, uint64_t& next_request_id)
     : options_(options),
       next_request_id_(next_request_id),
       backoff_({.first = absl::Milliseconds(20), .longest = absl::Seconds(1)},
-               Random(options.seed)) {
+               Random(options.seed)),
+      traces_(options.trace, next_request_id) {
   register_.again = absl::InfinitePast();
 }
 
@@ -37,8 +39,8 @@ absl::Time Member::NextWake() const {
     case State::kRegistering:
       return std::min(register_.again, register_until_);
     case State::kMember:
-      return std::min(
-          {next_heartbeat_, repeat_heartbeat_, watch_.again, leave_.again, leave_until_});
+      return std::min({next_heartbeat_, repeat_heartbeat_, watch_.again, leave_.again, leave_until_,
+                       traces_.NextWake()});
     case State::kLeft:
     case State::kFailed:
       return absl::InfiniteFuture();
@@ -81,6 +83,7 @@ void Member::Wake(absl::Time now, Outbox& outbox) {
   }
   if (now >= watch_.again) SendWatch(now, outbox);
   if (now >= leave_.again) SendLeave(now, outbox);
+  traces_.Wake(now, outbox);
 }
 
 bool Member::Receive(absl::Time now, const Message& message, Outbox& outbox) {
@@ -123,7 +126,7 @@ bool Member::Receive(absl::Time now, const Message& message, Outbox& outbox) {
       return true;
     }
     default:
-      return false;
+      return traces_.Receive(now, message);
   }
 }
 
@@ -138,6 +141,7 @@ void Member::ReceiveHeartbeatReply(absl::Time now, const Message& message, Outbo
   const absl::Status status = StatusOf(message);
   if (status.ok() && ExtendLease(sent, message.envelope.heartbeat_reply().lease_ms())) {
     TakeAway(now, message.envelope.heartbeat_reply());
+    traces_.OnHeartbeatReply(sent, now, message.envelope.heartbeat_reply());
   }
   // A certificate that has ended or was taken back ends its process; another one begins with the
   // new certificate.
@@ -244,6 +248,7 @@ void Member::SendRegister(absl::Time now, Outbox& outbox) {
   body.set_process_id(options_.process_id);
   body.set_host(options_.host);
   body.set_data_key(options_.data_key);
+  body.set_version(kVersion);
   outbox.Send(std::move(message));
 }
 

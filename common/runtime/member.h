@@ -17,6 +17,8 @@
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
+#include "common/runtime/trace_reporter.h"
+#include "common/trace/trace_source.h"
 
 namespace covey {
 
@@ -66,6 +68,9 @@ class Member {
     // when the view changes.
     absl::Duration watch_again_after = absl::Seconds(10);
     uint64_t seed = 0;
+    // Records what the process does when the scheduler asks for it; null = nothing. Outlives the
+    // member.
+    TraceSource* trace = nullptr;
   };
 
   // `next_request_id` is shared with the other state machines of the loop, and outlives the member.
@@ -183,6 +188,7 @@ class Member {
   absl::Time repeat_heartbeat_ = absl::InfiniteFuture();
   Pending watch_;
   Pending leave_;
+  TraceReporter traces_;
 };
 
 }  // namespace covey

@@ -57,7 +57,7 @@ class StragglerControllerTest : public ::testing::Test {
   std::vector<std::string> Run(int reports) {
     std::vector<std::string> decisions;
     const auto take_news = [&] {
-      for (std::string& decision : state_.TakeDecisions()) {
+      for (std::string& decision : state_.TakeTexts()) {
         ++epoch_;
         decisions.push_back(std::move(decision));
       }
@@ -75,7 +75,7 @@ class StragglerControllerTest : public ::testing::Test {
         stragglers_->OnHeartbeat(now_, NodeId(id), progress);
         take_news();
         stragglers_->OnHeartbeat(now_, NodeId(id), progress);
-        EXPECT_THAT(state_.TakeDecisions(), IsEmpty()) << "heard before";
+        EXPECT_THAT(state_.TakeTexts(), IsEmpty()) << "heard before";
       }
       stragglers_->Tick(now_);
       take_news();

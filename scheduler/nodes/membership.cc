@@ -96,6 +96,7 @@ const proto::Node& Membership::AddNode(const proto::RegisterRequest& request,
   node.set_process_id(request.process_id());
   node.set_host(request.host());
   node.set_data_key(request.data_key());
+  node.set_version(request.version());
   return node;
 }
 

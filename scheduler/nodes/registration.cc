@@ -34,10 +34,12 @@ absl::Status CheckRegistration(const JobSpec& job, const proto::RegisterRequest&
         absl::StrCat("register: rank ", request.rank(), " is neither -1 (any) nor a rank"));
   }
   if (request.labels().size() > kLabelBytesMax || request.host().size() > kNameBytesMax ||
+      request.version().size() > kNameBytesMax ||
       request.endpoints_size() > static_cast<int>(kEndpointsPerNodeMax)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("register: at most ", kLabelBytesMax, " bytes of labels, ", kNameBytesMax,
-                     " bytes of host name and ", kEndpointsPerNodeMax, " endpoints are allowed"));
+    return absl::InvalidArgumentError(absl::StrCat("register: at most ", kLabelBytesMax,
+                                                   " bytes of labels, ", kNameBytesMax,
+                                                   " bytes of host name and of version, and ",
+                                                   kEndpointsPerNodeMax, " endpoints are allowed"));
   }
   if (!request.data_key().empty() && request.data_key().size() != kDataKeyBytes) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -39,7 +39,7 @@ ClusterState::ClusterState(JobSpec job, std::optional<proto::LogRecord> recovere
   BeginCall();
 }
 
-std::vector<std::string> ClusterState::TakeDecisions() { return std::exchange(decisions_, {}); }
+std::vector<Decision> ClusterState::TakeDecisions() { return std::exchange(decisions_, {}); }
 
 const proto::LogRecord& ClusterState::NextRecord() {
   record_.set_index(record_.index() + 1);
@@ -123,7 +123,15 @@ void Transaction::Commit() {
   }
   for (const Event& event : events_) state_.event_counts_.Add(event);
   std::erase_if(events_, IsRoutine);
-  if (!events_.empty()) state_.decisions_.push_back(Describe(events_));
+  if (events_.empty()) return;
+  Decision decision{.text = Describe(events_), .kinds = {}};
+  for (const Event& event : events_) {
+    const absl::string_view kind = KindOf(event);
+    if (std::find(decision.kinds.begin(), decision.kinds.end(), kind) == decision.kinds.end()) {
+      decision.kinds.push_back(kind);
+    }
+  }
+  state_.decisions_.push_back(std::move(decision));
 }
 
 }  // namespace covey::scheduler

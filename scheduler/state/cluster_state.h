@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "common/cluster/ids.h"
 #include "proto/log.pb.h"
 #include "scheduler/state/event.h"
@@ -16,6 +17,13 @@ namespace covey::scheduler {
 
 // The first state of a new job: no nodes, no tables.
 proto::LogRecord NewJob(const JobSpec& job);
+
+// What one transaction has decided.
+struct Decision {
+  std::string text;
+  // proto::Event.kinds, each once.
+  std::vector<absl::string_view> kinds;
+};
 
 // The state of the job: the view that nodes see, and everything else that the scheduler has to
 // remember over a restart. Machines read it here, and edit it only through a Transaction.
@@ -46,9 +54,9 @@ class ClusterState {
   // Grows with each commit after which shards may have to be placed differently.
   uint64_t placement_version() const { return placement_version_; }
 
-  // The texts of the transactions that were committed since the last call, for users. Routine
-  // events are left out.
-  std::vector<std::string> TakeDecisions();
+  // The transactions that were committed since the last call, for users. Routine events are left
+  // out.
+  std::vector<Decision> TakeDecisions();
 
   // Of all transactions that were committed.
   const EventCounts& event_counts() const { return event_counts_; }
@@ -71,7 +79,7 @@ class ClusterState {
   uint64_t placement_version_ = 0;
   bool has_unlogged_ = false;
   std::string unlogged_text_;
-  std::vector<std::string> decisions_;
+  std::vector<Decision> decisions_;
   EventCounts event_counts_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_join.h"
 #include "scheduler/state/cluster_state.h"
@@ -26,8 +27,14 @@ class TestState : public ClusterState {
     TakeDecisions();
   }
 
-  // The decisions since the last call; "" = none.
-  std::string News() { return absl::StrJoin(TakeDecisions(), "\n"); }
+  // The texts of the decisions since the last call.
+  std::vector<std::string> TakeTexts() {
+    std::vector<std::string> texts;
+    for (Decision& decision : TakeDecisions()) texts.push_back(std::move(decision.text));
+    return texts;
+  }
+  // The same in one; "" = none.
+  std::string News() { return absl::StrJoin(TakeTexts(), "\n"); }
 };
 
 }  // namespace covey::scheduler

@@ -39,9 +39,9 @@ TEST_F(ClusterStateTest, ACommitRaisesTheEpochOnceHoweverMuchWasEdited) {
     change.Commit();
   }
   EXPECT_EQ(state_.epoch(), Epoch(1));
-  EXPECT_THAT(state_.TakeDecisions(),
+  EXPECT_THAT(state_.TakeTexts(),
               ElementsAre("server-0 drains: asked by a test; worker-1 stands by"));
-  EXPECT_THAT(state_.TakeDecisions(), IsEmpty());
+  EXPECT_THAT(state_.TakeTexts(), IsEmpty());
 }
 
 TEST_F(ClusterStateTest, WhatNodesDoNotSeeRaisesNoEpochButIsLogged) {
@@ -54,7 +54,7 @@ TEST_F(ClusterStateTest, WhatNodesDoNotSeeRaisesNoEpochButIsLogged) {
   ASSERT_TRUE(state_.has_unlogged());
   EXPECT_EQ(state_.NextRecord().index(), 1u);
   EXPECT_FALSE(state_.has_unlogged());
-  EXPECT_THAT(state_.TakeDecisions(), IsEmpty());
+  EXPECT_THAT(state_.TakeTexts(), IsEmpty());
 }
 
 TEST_F(ClusterStateTest, ATransactionWithoutEditsLeavesNothing) {
@@ -74,7 +74,7 @@ TEST_F(ClusterStateTest, RoutineEventsAreInTheRecordAndNotInTheDecisions) {
     change.Add(PassesFinished{.dataset = "digits", .finished = 1, .passes = 2});
     change.Commit();
   }
-  EXPECT_THAT(state_.TakeDecisions(), ElementsAre("work 'digits': 1 of 2 passes finished"));
+  EXPECT_THAT(state_.TakeTexts(), ElementsAre("work 'digits': 1 of 2 passes finished"));
   EXPECT_THAT(state_.NextRecord().decision(), HasSubstr("3 examples finished"));
   EXPECT_EQ(state_.NextRecord().decision(), "");
 }

@@ -297,7 +297,70 @@ std::string Text(const UnreportedExamplesExpired& e) {
                       "the end of their pass, unless a worker reports them by then");
 }
 
+constexpr absl::string_view kNode = "node";
+constexpr absl::string_view kGroup = "group";
+constexpr absl::string_view kStraggler = "straggler";
+constexpr absl::string_view kTable = "table";
+constexpr absl::string_view kShards = "shards";
+constexpr absl::string_view kSnapshot = "snapshot";
+constexpr absl::string_view kProducer = "producer";
+constexpr absl::string_view kWork = "work";
+constexpr absl::string_view kJob = "job";
+
+absl::string_view Kind(const NodeRegistered&) { return kNode; }
+absl::string_view Kind(const NodeLeft&) { return kNode; }
+absl::string_view Kind(const NodeDied&) { return kNode; }
+absl::string_view Kind(const DrainRequested&) { return kNode; }
+absl::string_view Kind(const DrainCancelled&) { return kNode; }
+absl::string_view Kind(const WorkerStandsBy&) { return kNode; }
+absl::string_view Kind(const JobCloses&) { return kJob; }
+absl::string_view Kind(const JobStaysOpen&) { return kJob; }
+absl::string_view Kind(const JobScaled&) { return kJob; }
+absl::string_view Kind(const FirstGroupsFormed&) { return kGroup; }
+absl::string_view Kind(const LateGroupFormed&) { return kGroup; }
+absl::string_view Kind(const GroupGrew&) { return kGroup; }
+absl::string_view Kind(const GroupRecovers&) { return kGroup; }
+absl::string_view Kind(const GroupContinuesWithoutLeavers&) { return kGroup; }
+absl::string_view Kind(const GroupContinuesWithoutDraining&) { return kGroup; }
+absl::string_view Kind(const GroupEnded&) { return kGroup; }
+absl::string_view Kind(const StragglerNoticed&) { return kStraggler; }
+absl::string_view Kind(const SharesChanged&) { return kStraggler; }
+absl::string_view Kind(const MinimumMembersChanged&) { return kStraggler; }
+absl::string_view Kind(const WorkerMoved&) { return kStraggler; }
+absl::string_view Kind(const WorkerEvicted&) { return kStraggler; }
+absl::string_view Kind(const ProducerQuarantined&) { return kProducer; }
+absl::string_view Kind(const ProducerReleased&) { return kProducer; }
+absl::string_view Kind(const QuarantinesEnded&) { return kProducer; }
+absl::string_view Kind(const TableCreated&) { return kTable; }
+absl::string_view Kind(const RestoreBegun&) { return kTable; }
+absl::string_view Kind(const RestoreEnded&) { return kTable; }
+absl::string_view Kind(const InitializationBegun&) { return kTable; }
+absl::string_view Kind(const TablesInitialized&) { return kTable; }
+absl::string_view Kind(const InitializationGivenUp&) { return kTable; }
+absl::string_view Kind(const TableDropped&) { return kTable; }
+absl::string_view Kind(const ContractChanged&) { return kTable; }
+absl::string_view Kind(const ShardLostForGood&) { return kShards; }
+absl::string_view Kind(const ShardsReconciled&) { return kShards; }
+absl::string_view Kind(const ReplicaReportsTaken&) { return kShards; }
+absl::string_view Kind(const SnapshotOrdered&) { return kSnapshot; }
+absl::string_view Kind(const SnapshotPassed&) { return kSnapshot; }
+absl::string_view Kind(const SnapshotCompleted&) { return kSnapshot; }
+absl::string_view Kind(const FlushFallsBehind&) { return kSnapshot; }
+absl::string_view Kind(const SnapshotFailed&) { return kSnapshot; }
+absl::string_view Kind(const TablesRestored&) { return kSnapshot; }
+absl::string_view Kind(const BarrierReleased&) { return kWork; }
+absl::string_view Kind(const DatasetAdded&) { return kWork; }
+absl::string_view Kind(const ItemsHandedOut&) { return kWork; }
+absl::string_view Kind(const ExamplesFinished&) { return kWork; }
+absl::string_view Kind(const PassesFinished&) { return kWork; }
+absl::string_view Kind(const ExamplesReclaimed&) { return kWork; }
+absl::string_view Kind(const UnreportedExamplesExpired&) { return kWork; }
+
 }  // namespace
+
+absl::string_view KindOf(const Event& event) {
+  return std::visit([](const auto& e) { return Kind(e); }, event);
+}
 
 std::string Describe(const Event& event) {
   return std::visit([](const auto& e) { return Text(e); }, event);

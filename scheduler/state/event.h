@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "proto/view.pb.h"
@@ -310,6 +311,9 @@ using Event =
 std::string Describe(const Event& event);
 // The sentences, joined by "; ".
 std::string Describe(const std::vector<Event>& events);
+
+// What it is about: one of the words of proto::Event.kinds, such as "node".
+absl::string_view KindOf(const Event& event);
 
 // Routine events are frequent: they are in the log's record, but not in the event trail.
 bool IsRoutine(const Event& event);

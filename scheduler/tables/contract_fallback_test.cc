@@ -41,7 +41,7 @@ class ContractFallbackTest : public ::testing::Test {
     report.set_target_momentum(0.9);
     report.set_updates_above_target(updates_above);
     fallback_->OnHeartbeat(NodeId(server), load);
-    return state_.TakeDecisions();
+    return state_.TakeTexts();
   }
   std::string ContractOfTable() const {
     return ContractName(*ContractInForce(state_.view().tables(0)));

@@ -12,7 +12,7 @@ _BASE = ["proto", "common/base"]
 _CLUSTER = _BASE + ["common/cluster"]
 _SECURITY = _CLUSTER + ["common/security"]
 _NET = _SECURITY + ["common/net"]
-_RUNTIME = _NET + ["common/runtime"]
+_RUNTIME = _NET + ["common/trace", "common/runtime"]
 # Mathematics and time, which only the roles use.
 _TENSOR = _BASE + ["common/tensor"]
 _ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/gpu", "common/contract",
@@ -26,7 +26,8 @@ _MAY_INCLUDE = {
     "common/base": [],
     "common/cluster": _BASE,
     "common/net": _SECURITY,
-    "common/runtime": _NET,
+    "common/runtime": _NET + ["common/trace"],
+    "common/trace": _NET,
     "common/tensor": _BASE,
     "common/format": _TENSOR,
     "common/optimizer": _TENSOR,
@@ -60,7 +61,7 @@ _MAY_INCLUDE = {
 # include any.
 _ROOMS = {
     "worker": ["collective", "layout", "data", "group", "update", "hybrid", "engine", "."],
-    "scheduler": ["state", "groups", "nodes", "placement", "tables", "work", "log", "rpc", "."],
+    "scheduler": ["state", "groups", "nodes", "placement", "tables", "work", "trace", "log", "rpc", "."],
     "server": ["table", "sparse", "replication", "recording", "shard", "snapshot", "replay", "."],
     "common/net": ["seal", "zmq", "grpc", "."],
     "client/engine": ["requests", "sending", "durability", "."],
