@@ -22,6 +22,7 @@
 #include "client/cli/status/status_command.h"
 #include "client/cli/status/tables_command.h"
 #include "client/cli/top/top_command.h"
+#include "client/cli/trace/trace_command.h"
 
 namespace covey::cli {
 namespace {
@@ -50,6 +51,7 @@ constexpr Command kCommands[] = {
     {"status", "shows nodes, groups and tables of a cluster, and its health", StatusCommand},
     {"tables", "shows the tables of a cluster, and changes their contracts", TablesCommand},
     {"top", "shows a cluster on a terminal, as it is now", TopCommand},
+    {"trace", "records what all nodes do, on one time line for ui.perfetto.dev", TraceCommand},
 };
 
 }  // namespace

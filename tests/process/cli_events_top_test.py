@@ -71,7 +71,8 @@ class CliEventsTopTest(cluster.ProcessTest):
 
         self.assertIn("server-0", "".join(events()))
         found = [json.loads(line) for line in events("-o", "json", "--kind", "node")]
-        self.assertEqual({"node"}, {event["kind"] for event in found})
+        self.assertTrue(found)
+        self.assertTrue(all("node" in event["kinds"] for event in found), found)
         self.assertTrue(all(isinstance(event["at_seconds"], float) for event in found), found)
         self.assertEqual([], events("--node", "server-1"))
         wrong = self.run_to_end("covey events", [cluster.COVEY, "events", "--kind", "x"], asked)

@@ -209,7 +209,7 @@ def invented(count):
                       {"id": 1, "folder": "snapshot-000001-e5", "state": "complete", "reason": "",
                        "bytes": 5000, "reused_bytes": 0, "shards_written": 4, "shards": 4,
                        "took_ms": 300}]},
-        "events": [{"n": i, "at": 100 * i, "text": f"{_HOSTILE} {i}"} for i in range(500)],
+        "events": [{"n": i, "at": 100 * i, "kinds": ["node"], "text": f"{_HOSTILE} {i}"} for i in range(500)],
         "points": [{"n": i, "at": 100 * i, "sum": 9.0 + i % 7, "groups": {
             str(g): [5 + g, 1 / (i + 1), 8 * i] for g in range(12)}} for i in range(600)],
     }

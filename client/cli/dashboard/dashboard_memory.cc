@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/dashboard/dashboard_memory.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/dashboard/state_json.h"
@@ -27,7 +29,11 @@ void DashboardMemory::Take(absl::Time now, const absl::StatusOr<proto::StatusRep
     const int64_t at = Milliseconds(now) - static_cast<int64_t>(reply->uptime_ms()) +
                        static_cast<int64_t>(event.at_ms());
     events_.push_back({.sequence = ++sequence_,
-                       .content = {{"n", sequence_}, {"at", at}, {"text", event.text()}}});
+                       .content = {{"n", sequence_},
+                                   {"at", at},
+                                   {"kinds", std::vector<std::string>(event.kinds().begin(),
+                                                                      event.kinds().end())},
+                                   {"text", event.text()}}});
     if (events_.size() > kEventsMax) events_.pop_front();
   }
   if (now >= next_point_) AddPoint(now);

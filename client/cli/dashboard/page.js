@@ -11,7 +11,6 @@ const EVENTS_MAX = 1000;
 const SHARDS_MAX = 256;
 const PARTS = [["computation", "computation"], ["input", "input"],
                ["group", "waiting for the group"], ["servers", "waiting for servers"]];
-const MEASURE = new RegExp("evict|stragg|share|sooner|late|slow|moved? |leaves group|aside|median|recover|paus");
 
 let token = location.hash.match(/^#[0-9a-f]{32}$/) ? location.hash.slice(1) : "";
 try {
@@ -234,7 +233,7 @@ function showEvents(now) {
   const found = events.filter((event) => event.text.toLowerCase().includes(wanted)).reverse();
   at("event-count").textContent = wanted ? `${count(found.length)} of ${count(events.length)}` : count(events.length);
   logLines("event-list", found, now, "no events");
-  logLines("ladder", events.filter((event) => MEASURE.test(event.text)).reverse(), now, "no measure has been taken");
+  logLines("ladder", events.filter((event) => event.kinds.includes("straggler")).reverse(), now, "no measure has been taken");
 }
 
 function showTables(state) {

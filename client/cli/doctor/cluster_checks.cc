@@ -2,8 +2,11 @@
 #include "client/cli/doctor/cluster_checks.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -104,6 +107,22 @@ void CheckVersionAndSecurity(const proto::StatusReply& status, Findings& finding
   if (status.at_risk().durability().empty()) {
     findings.push_back(Warning("versions", "the scheduler is of an earlier version than covey",
                                "run the same version everywhere; see covey --version"));
+  }
+  std::map<std::string, std::vector<std::string>> nodes_of;
+  for (const proto::Node& node : status.view().nodes()) {
+    if (node.state() == proto::Node::ALIVE) nodes_of[node.version()].push_back(node.name());
+  }
+  if (nodes_of.size() > 1) {
+    std::vector<std::string> seen;
+    for (const auto& [version, nodes] : nodes_of) {
+      seen.push_back(
+          absl::StrCat(version.empty() ? "before 0.2.0" : version, ": ", nodes.front(),
+                       nodes.size() == 1 ? "" : absl::StrCat(" and ", nodes.size() - 1, " more")));
+    }
+    findings.push_back(Warning(
+        "versions", absl::StrCat("nodes are of different versions: ", absl::StrJoin(seen, "; ")),
+        "finish the upgrade; two versions work together when one is the release after the "
+        "other"));
   }
   findings.push_back(
       status.insecure()

@@ -173,6 +173,11 @@ TEST(ClusterChecksTest, EachMistakeOfAClusterHasItsLineAndRemedy) {
                                    "--version"));
 
   facts = GoodCluster();
+  facts.status->mutable_view()->mutable_nodes(1)->set_version("0.3.0");
+  EXPECT_THAT(wrong(), ElementsAre("warn versions: finish the upgrade; two versions work together "
+                                   "when one is the release after the other"));
+
+  facts = GoodCluster();
   facts.status->set_insecure(true);
   EXPECT_THAT(wrong(), ElementsAre("warn insecure: give the processes of the job --tls; "
                                    "docs/SECURITY.md says how"));

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/console/figures.h"
 
 namespace covey::cli {
@@ -18,47 +19,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kKinds[] = {"node",     "group",    "straggler", "table", "shards",
                                   "snapshot", "producer", "work",      "job",   "other"};
-
-struct Rule {
-  const char* begin;  // of the text; "" = any
-  const char* within;
-  const char* kind;
-};
-
-// The first that fits; see scheduler/state/event.cc for the texts.
-constexpr Rule kRules[] = {
-    {"shards: ", "", "shards"},
-    {"snapshot ", "", "snapshot"},
-    {"the flush ", "", "snapshot"},
-    {"all groups have passed ", "", "snapshot"},
-    {"", " tables continue snapshot", "snapshot"},
-    {"", " is lost for good", "shards"},
-    {"table '", "", "table"},
-    {"tables '", "", "table"},
-    {"table ", "", "table"},
-    {"restoring ", "", "table"},
-    {"", " initial values of ", "table"},
-    {"work '", "", "work"},
-    {"barrier '", "", "work"},
-    {"the job ", "", "job"},
-    {"wanted: ", "", "job"},
-    {"", " quarantine", "producer"},
-    {"", " evicted from group", "straggler"},
-    {"", " leaves group", "straggler"},
-    {"", " leaves standby", "straggler"},
-    {"", " divides its samples ", "straggler"},
-    {"", " waits for ", "straggler"},
-    {"", "straggler", "straggler"},
-    {"", " slower ", "straggler"},
-    {"group ", "", "group"},
-    {"all workers have registered", "", "group"},
-    {"", " registered", "node"},
-    {"", " dead", "node"},
-    {"", " left", "node"},
-    {"", " drains: ", "node"},
-    {"", " stays after all", "node"},
-    {"", " stands by", "node"},
-};
 
 // Whether `name` stands in `text` as a whole: worker-1 is not in "worker-10 left".
 bool Names(absl::string_view text, absl::string_view name) {
@@ -85,13 +45,9 @@ absl::Duration AgeOf(const proto::Event& event, const proto::StatusReply& status
 
 }  // namespace
 
-absl::string_view KindOfEvent(absl::string_view text) {
-  for (const Rule& rule : kRules) {
-    if (absl::StartsWith(text, rule.begin) && absl::StrContains(text, rule.within)) {
-      return rule.kind;
-    }
-  }
-  return "other";
+std::vector<std::string> KindsOfEvent(const proto::Event& event) {
+  if (event.kinds().empty()) return {"other"};
+  return {event.kinds().begin(), event.kinds().end()};
 }
 
 absl::Status EventFilter::Check() const {
@@ -104,7 +60,8 @@ absl::Status EventFilter::Check() const {
 }
 
 bool EventFilter::Shows(const proto::Event& event, absl::Duration age) const {
-  return (kind.empty() || KindOfEvent(event.text()) == kind) &&
+  const std::vector<std::string> kinds = KindsOfEvent(event);
+  return (kind.empty() || std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) &&
          (node.empty() || Names(event.text(), node)) && (!since.has_value() || age <= *since);
 }
 
@@ -134,11 +91,11 @@ std::string EventPrinter::PrintEvent(const proto::Event& event) const {
   if (format_ == EventFormat::kJson) {
     return JsonLine({{"sequence", event.sequence()},
                      {"at_seconds", at},
-                     {"kind", std::string(KindOfEvent(event.text()))},
+                     {"kinds", KindsOfEvent(event)},
                      {"text", event.text()}});
   }
-  return absl::StrFormat("%12s  %-9s  %s\n", ShowSeconds(at), KindOfEvent(event.text()),
-                         event.text());
+  return absl::StrFormat("%12s  %-9s  %s\n", ShowSeconds(at),
+                         absl::StrJoin(KindsOfEvent(event), ","), event.text());
 }
 
 std::string EventPrinter::PrintDropped(uint64_t dropped) const {

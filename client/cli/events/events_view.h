@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -13,9 +14,8 @@
 
 namespace covey::cli {
 
-// What an event is about, by its first words: "node", "group", "straggler", "table", "shards",
-// "snapshot", "producer", "work", "job", or "other". Pure.
-absl::string_view KindOfEvent(absl::string_view text);
+// proto::Event.kinds; "other" where there is none, as from schedulers before 0.2.0. Pure.
+std::vector<std::string> KindsOfEvent(const proto::Event& event);
 
 // Which events are shown.
 struct EventFilter {
@@ -40,7 +40,7 @@ class EventPrinter {
       : filter_(std::move(filter)), format_(format) {}
 
   // A line for each event: of text "4.2 s  node  worker-2 dead"; of JSON an object of "sequence",
-  // "at_seconds", "kind" and "text", or "dropped", or "restarted". Valid UTF-8.
+  // "at_seconds", "kinds" and "text", or "dropped", or "restarted". Valid UTF-8.
   std::string Print(const proto::StatusReply& status);
 
  private:

@@ -161,6 +161,15 @@ absl::StatusOr<proto::RestoreTablesReply> SchedulerStub::RestoreTables(
   return connection_->Ask(&proto::Scheduler::Stub::RestoreTables, request);
 }
 
+absl::StatusOr<proto::StartTraceReply> SchedulerStub::StartTrace(
+    const proto::StartTraceRequest& request) {
+  return connection_->Ask(&proto::Scheduler::Stub::StartTrace, request);
+}
+
+absl::StatusOr<proto::TraceReply> SchedulerStub::GetTrace(const proto::TraceRequest& request) {
+  return connection_->Ask(&proto::Scheduler::Stub::GetTrace, request);
+}
+
 struct StatusPoller::Connection : Schedulers {
   using Schedulers::Schedulers;
 };

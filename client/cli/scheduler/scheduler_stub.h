@@ -51,6 +51,9 @@ class SchedulerStub {
   // FAILED_PRECONDITION, INVALID_ARGUMENT: see proto/scheduler.proto.
   absl::StatusOr<proto::RestoreTablesReply> RestoreTables(
       const proto::RestoreTablesRequest& request);
+  // FAILED_PRECONDITION, NOT_FOUND: see proto/scheduler.proto.
+  absl::StatusOr<proto::StartTraceReply> StartTrace(const proto::StartTraceRequest& request);
+  absl::StatusOr<proto::TraceReply> GetTrace(const proto::TraceRequest& request);
 
  private:
   struct Connection;
