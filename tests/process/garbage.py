@@ -96,7 +96,8 @@ def _truncated(random, data):
 def control_garbage(random, count, job):
     """First bytes of connections to the scheduler's port. `job`: its name."""
     methods = [b"Register", b"Heartbeat", b"WatchView", b"CreateTable", b"DropTable", b"ListTables",
-               b"Barrier", b"Leave", b"GetStatus", b"NoSuchMethod"]
+               b"Barrier", b"Leave", b"GetStatus", b"StartTrace", b"ReportTrace", b"GetTrace",
+               b"NoSuchMethod"]
     opening = http2.opening()
     makers = [
         lambda: random.randbytes(random.randrange(1, 4096)),

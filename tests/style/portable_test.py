@@ -19,7 +19,7 @@ _CLIMBS = re.compile(r"""(?:^|[\s"'=(`])((?:\.\./)+[\w./-]*)""")
 _URL = re.compile(r"https?://([\w.-]+)")
 _PUBLIC_HOSTS = re.compile(
     r"(^|\.)(github\.com|debian\.org|arxiv\.org|wikipedia\.org|w3\.org|rfc-editor\.org|bazel\.build"
-    r"|kubernetes\.io|prometheus\.io|grpc\.io|python\.org|numpy\.org|example\.(com|org))$"
+    r"|kubernetes\.io|prometheus\.io|grpc\.io|perfetto\.dev|python\.org|numpy\.org|example\.(com|org))$"
     r"|^(localhost|127\.0\.0\.1|0\.0\.0\.0|kubernetes\.default\.svc)$"
 )
 

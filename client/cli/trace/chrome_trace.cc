@@ -9,11 +9,11 @@
 #include <set>
 #include <string>
 #include <tuple>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -143,8 +143,8 @@ class Writer {
   }
 
   const int64_t origin_;
-  std::unordered_map<uint64_t, int64_t> sent_at_;
-  std::unordered_set<uint64_t> arrows_;
+  absl::flat_hash_map<uint64_t, int64_t> sent_at_;
+  absl::flat_hash_set<uint64_t> arrows_;
   std::string events_;
   bool is_first_ = true;
   uint64_t next_id_ = 1;

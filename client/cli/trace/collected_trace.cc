@@ -2,8 +2,9 @@
 #include "client/cli/trace/collected_trace.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
+
+#include "absl/container/flat_hash_map.h"
 
 namespace covey::cli {
 namespace {
@@ -69,7 +70,7 @@ void CollectedTrace::Align() {
     NodeId node;
     int64_t at = 0;
   };
-  std::unordered_map<uint64_t, Sent> sent;
+  absl::flat_hash_map<uint64_t, Sent> sent;
   ForEachSpan(nodes_, [&](NodeId id, const CollectedSpan& span) {
     if (IsMessage(span) && span.kind == proto::TracedSpan::SENT) {
       sent[span.message] = {.node = id, .at = span.begin_ns};
