@@ -97,11 +97,12 @@ class Cluster(Observer):
     """Starts at once; ends with `test`, a ProcessTest.
 
     scheduler_program, server_program: of the processes that start from now on.
+    standbys: addresses of further schedulers, which the test starts.
     """
 
     def __init__(self, test, servers=1, groups=1, workers=1, loops=1, scheduler_options=(),
                  server_options=(), tls=None, job=JOB, scheduler_program=SCHEDULER,
-                 server_program=SERVER):
+                 server_program=SERVER, standbys=()):
         super().__init__(None, tls=tls, job=job)
         self._test = test
         self.scheduler_program, self.server_program = scheduler_program, server_program
@@ -113,7 +114,7 @@ class Cluster(Observer):
             *scheduler_options,
         ]
         self.scheduler, self.port = self._start_scheduler()
-        self.address = f"127.0.0.1:{self.port}"
+        self.address = ",".join([f"127.0.0.1:{self.port}", *standbys])
         self.servers = [None] * servers
         for rank in range(servers):
             self.start_server(rank)
