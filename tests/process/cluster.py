@@ -94,28 +94,35 @@ class Observer:
 
 
 class Cluster(Observer):
-    """Starts at once; ends with `test`, a ProcessTest."""
+    """Starts at once; ends with `test`, a ProcessTest.
+
+    scheduler_program, server_program: of the processes that start from now on.
+    standbys: addresses of further schedulers, which the test starts.
+    """
 
     def __init__(self, test, servers=1, groups=1, workers=1, loops=1, scheduler_options=(),
-                 server_options=(), tls=None, job=JOB):
+                 server_options=(), tls=None, job=JOB, scheduler_program=SCHEDULER,
+                 server_program=SERVER, standbys=()):
         super().__init__(None, tls=tls, job=job)
         self._test = test
+        self.scheduler_program, self.server_program = scheduler_program, server_program
         self._server_options = ["--loops", loops, *server_options]
         self._port_file = os.path.join(tempfile.mkdtemp(dir=test.folder), "port")
         self._scheduler_arguments = [
-            SCHEDULER, "--job", job, "--servers", servers, "--groups", groups,
+            "--job", job, "--servers", servers, "--groups", groups,
             "--workers", workers, "--port-file", self._port_file, *self.tls_of("scheduler"),
             *scheduler_options,
         ]
         self.scheduler, self.port = self._start_scheduler()
-        self.address = f"127.0.0.1:{self.port}"
+        self.address = ",".join([f"127.0.0.1:{self.port}", *standbys])
         self.servers = [None] * servers
         for rank in range(servers):
             self.start_server(rank)
         self.await_status(lambda status: len(nodes(status, "SERVER")) == servers, "all servers")
 
     def _start_scheduler(self, *more):
-        scheduler = self._test.start("scheduler", [*self._scheduler_arguments, *more])
+        scheduler = self._test.start(
+            "scheduler", [self.scheduler_program, *self._scheduler_arguments, *more])
         program.await_true(
             lambda: os.path.exists(self._port_file) or not scheduler.running(),
             f"a port file of {scheduler}",
@@ -140,7 +147,7 @@ class Cluster(Observer):
                 self.start_server(rank)
 
     def server_arguments(self, rank):
-        return [SERVER, "--scheduler", self.address, "--job", self.job, "--rank", rank,
+        return [self.server_program, "--scheduler", self.address, "--job", self.job, "--rank", rank,
                 *self.tls_of("server")]
 
     def environment(self, rank=-1):

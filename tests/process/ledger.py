@@ -29,13 +29,14 @@ def events(child, name):
 class Producer:
     """One slot of one table: a program that pushes, and after its death a successor."""
 
-    def __init__(self, test, running, contract, slot, replicas=2, options=(), where=(), rows=False):
+    def __init__(self, test, running, contract, slot, replicas=2, options=(), where=(), rows=False,
+                 client=CLIENT):
         self.contract = contract
         self.slot = slot
         self.rows = rows
         self._test = test
         self._arguments = [
-            *where, CLIENT, "--scheduler", running.address, "--job", running.job, "--do", "push",
+            *where, client, "--scheduler", running.address, "--job", running.job, "--do", "push",
             *running.tls_of("client"), "--contract", contract, "--slot", slot, "--replicas", replicas,
             *_table_options(rows), *options]
         self._lives = []
