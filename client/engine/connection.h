@@ -15,6 +15,7 @@
 #include "client/engine/client_actor.h"
 #include "client/engine/table_initializations.h"
 #include "common/base/mutex.h"
+#include "common/metrics/metrics_server.h"
 #include "common/net/transport.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/loop_runner.h"
@@ -52,10 +53,13 @@ class Connection {
     absl::Duration own_returns_after = LoopRunner::kOwnReturnsAfter;
     // Builds the actor once the endpoints are known; empty = a ClientActor.
     MakeActor make_actor;
+    // What the process tells an operator's tools, also before it is registered; an empty address =
+    // nothing. Messages are added to it.
+    MetricsServer::Options metrics;
   };
 
   // Blocks until the scheduler has admitted this process, or until config.join_deadline. Errors as
-  // Member::failure.
+  // Member::failure, and of MetricsServer::Start.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const ClientConfig& config,
                                                           const Options& options);
   ~Connection();
@@ -90,6 +94,7 @@ class Connection {
  private:
   Connection() = default;
   absl::Status AwaitMembership(absl::Duration timeout);
+  absl::Status StartMetrics(MetricsServer::Options options);
   absl::Status FlushPushes(RequestEngine::FlushScope scope, absl::Duration timeout);
 
   NodeId node_;
@@ -101,6 +106,7 @@ class Connection {
   ClientActor* client_ = nullptr;
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<MessagePort> scheduler_;
+  std::unique_ptr<MetricsServer> metrics_;  // null = none; destroyed when the loop has stopped
 
   Mutex mutex_;
   CondVar membership_changed_;
