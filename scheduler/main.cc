@@ -264,7 +264,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
                AddMetrics(config, actor ? &*actor : nullptr, now, page);
              },
          .conditions = [&](absl::Time) { return Conditions(front, actor ? &*actor : nullptr); }},
-        "scheduler", loop);
+        "scheduler", PostTo(loop));
     outcome = started.status();
     if (started.ok()) metrics = *std::move(started);
   }

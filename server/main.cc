@@ -19,6 +19,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/view.h"
 #include "common/metrics/latest_value.h"
+#include "common/metrics/member_metrics.h"
 #include "common/metrics/metrics_server.h"
 #include "common/metrics/process_metrics.h"
 #include "common/net/grpc_channel.h"
@@ -196,17 +197,14 @@ class ServerProcess {
                               .role = "server",
                               .fill = [this](absl::Time, MetricPage& page) { AddMetrics(page); },
                               .conditions = [this](absl::Time now) { return Conditions(now); }},
-                             "control", *control_));
+                             "control", PostTo(*control_)));
     return absl::OkStatus();
   }
 
   // On the control loop's thread, as Conditions.
   void AddMetrics(MetricPage& page) const {
-    page.Gauge("covey_insecure", "1 if everybody who reaches the process may take part in the job.",
-               config_.insecure ? 1 : 0);
     const Member& member = actor_->member();
-    page.Gauge("covey_view_epoch", "The epoch of the view that the process knows.",
-               static_cast<double>(member.view()->epoch().value()));
+    MemberMetrics{.member = member, .is_insecure = config_.insecure}.AddTo(page);
     page.Gauge("covey_loops", "Threads that serve shards.",
                static_cast<double>(data_loops_.size()));
     AddMessageMetrics(control_->counters(), page);
@@ -220,15 +218,11 @@ class ServerProcess {
   std::vector<ReadyCondition> Conditions(absl::Time now) const {
     const Member& member = actor_->member();
     const uint64_t joining = ShardsJoining(*member.view(), member.node());
-    return {{.name = "registered",
-             .holds = member.state() == Member::State::kMember,
-             .why = "it is not a member of the job, or not yet"},
-            {.name = "lease",
-             .holds = member.lease_until() > now,
-             .why = "the scheduler has not answered a heartbeat for the lease term"},
-            {.name = "shards",
-             .holds = joining == 0,
-             .why = absl::StrCat(joining, " of its shards are still being filled")}};
+    std::vector<ReadyCondition> conditions = MemberConditions(member, now);
+    conditions.push_back({.name = "shards",
+                          .holds = joining == 0,
+                          .why = absl::StrCat(joining, " of its shards are still being filled")});
+    return conditions;
   }
 
   absl::Status OpenStore(uint32_t loops) {
@@ -358,7 +352,7 @@ class ServerProcess {
       }
       data_loop->loop->Start();
       if (metrics_ == nullptr) continue;
-      metrics_->Watch(data_loop->name, *data_loop->loop, [&self = *data_loop] {
+      metrics_->Watch(data_loop->name, PostTo(*data_loop->loop), [&self = *data_loop] {
         self.counts.Set({self.actor->counters(), self.loop->counters()});
       });
     }

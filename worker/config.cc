@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/metrics/metrics_server.h"
 #include "common/net/data_transport.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/exposure.h"
@@ -37,6 +38,7 @@ absl::Status WorkerConfig::Validate() const {
                                          .is_secured = !cluster.tls.empty(),
                                          .is_insecure = insecure}));
   }
+  COVEY_RETURN_IF_ERROR(MetricsServer::Check(metrics, !cluster.tls.empty(), insecure));
   if (!IsDataTransport(transport)) {
     return absl::InvalidArgumentError(
         absl::StrCat("transport is '", transport, "'; choose ", kDataTransportNames));
@@ -58,6 +60,7 @@ void WorkerConfig::AddTo(ConfigFile& options) {
   options.Add(
       "transport", &transport,
       "how tensors travel: auto (shared memory on one host, TCP between hosts), tcp or ipc");
+  options.Add("metrics", &metrics, MetricsServer::kHelp);
   AddPriority(options, &priority);
   options.Add("form-deadline", &form_deadline, "longest wait for the group to form");
   AddParsed(options, "collective", &collective, ParseAlgorithm, AlgorithmName,

@@ -29,6 +29,10 @@ struct WorkerConfig {
   bool insecure = false;
   // How tensors travel (common/net/data_transport.h).
   std::string transport = "auto";
+  // HOST:PORT at which this process's metrics and probes answer over plain HTTP, also before it is
+  // registered; port 0 = any free one, which the log's line serves_metrics names. Each worker of a
+  // host needs a port of its own. Empty = nowhere.
+  std::string metrics;
   // kLow: other processes of the host come first, before all threads that this one has then.
   ProcessPriority priority = ProcessPriority::kNormal;
   // How long this worker waits for its group to form, also when a member dies meanwhile and it must
@@ -42,7 +46,7 @@ struct WorkerConfig {
   WireFormat collective_wire = WireFormat::kFloat32;
 
   // INVALID_ARGUMENT: names the field, its value and the range. FAILED_PRECONDITION: other hosts
-  // reach data_host, and there is neither cluster.tls nor `insecure`.
+  // reach data_host or `metrics`, and there is neither cluster.tls nor `insecure`.
   absl::Status Validate() const;
   // Makes every field an option of a program: flag --scheduler, environment COVEY_SCHEDULER, key
   // `scheduler`. The config outlives `options`.

@@ -38,6 +38,15 @@ TEST(WorkerConfigTest, NamesTheFieldThatIsWrong) {
   config = Valid();
   config.data_host = "";
   EXPECT_THAT(config.Validate().message(), HasSubstr("data_host"));
+  config = Valid();
+  config.metrics = "9464";
+  EXPECT_THAT(config.Validate().message(), HasSubstr("--metrics"));
+  config.metrics = "127.0.0.1:0";
+  EXPECT_TRUE(config.Validate().ok());
+  config.metrics = "0.0.0.0:9464";
+  EXPECT_TRUE(absl::IsFailedPrecondition(config.Validate())) << "other hosts reach it";
+  config.insecure = true;
+  EXPECT_TRUE(config.Validate().ok());
 }
 
 TEST(WorkerConfigTest, ReadsTheLaunchersEnvironment) {
@@ -47,6 +56,7 @@ TEST(WorkerConfigTest, ReadsTheLaunchersEnvironment) {
                                                           {"COVEY_LABELS", "zone/rack/a/0"},
                                                           {"COVEY_DATA_HOST", "10.0.0.2"},
                                                           {"COVEY_TRANSPORT", "ipc"},
+                                                          {"COVEY_METRICS", "127.0.0.1:9464"},
                                                           {"COVEY_COLLECTIVE", "halving-doubling"},
                                                           {"COVEY_COLLECTIVE_WIRE", "bfloat16"}};
   WorkerConfig config;
@@ -63,6 +73,7 @@ TEST(WorkerConfigTest, ReadsTheLaunchersEnvironment) {
   EXPECT_EQ(config.cluster.labels, "zone/rack/a/0");
   EXPECT_EQ(config.data_host, "10.0.0.2");
   EXPECT_EQ(config.transport, "ipc");
+  EXPECT_EQ(config.metrics, "127.0.0.1:9464");
   EXPECT_EQ(config.collective, Algorithm::kHalvingDoubling);
   EXPECT_EQ(config.collective_wire, WireFormat::kBfloat16);
 }

@@ -33,7 +33,8 @@ class Worker {
  public:
   // Registers, and blocks until the scheduler has formed the groups. Its supervisor counts
   // it as started once it is registered (common/runtime/supervisor_notice.h).
-  //   UNAVAILABLE: no scheduler at this address. ALREADY_EXISTS: the rank is taken.
+  //   UNAVAILABLE: no scheduler at this address, or config.metrics cannot be listened at.
+  //   ALREADY_EXISTS: the rank is taken.
   //   DEADLINE_EXCEEDED: names the missing members. CANCELLED: asked to leave before that.
   //   INVALID_ARGUMENT: bad config, or another job's scheduler.
   static absl::StatusOr<std::unique_ptr<Worker>> Join(const WorkerConfig& config);

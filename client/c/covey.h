@@ -638,8 +638,8 @@ COVEY_API covey_code covey_client_barrier(covey_client* client, const char* name
 
 typedef struct covey_worker covey_worker;
 
-/* Settings: those of a client, and rank, data-host, insecure, transport, priority, form-deadline,
- * collective, collective-wire. Blocks until the scheduler has formed the groups.
+/* Settings: those of a client, and rank, data-host, insecure, transport, metrics, priority,
+ * form-deadline, collective, collective-wire. Blocks until the scheduler has formed the groups.
  * DEADLINE_EXCEEDED: names the missing members. */
 COVEY_API covey_code covey_worker_join(const char* const* settings, covey_worker** worker,
                                        covey_error* error);

@@ -10,6 +10,7 @@
 #include "common/base/random.h"
 #include "common/base/set_once.h"
 #include "common/base/status_macros.h"
+#include "common/metrics/process_metrics.h"
 #include "common/net/grpc_channel.h"
 #include "common/net/host_transport.h"
 #include "common/runtime/process_main.h"
@@ -20,6 +21,7 @@
 namespace covey::client {
 namespace {
 
+constexpr char kThreadName[] = "covey-client";
 constexpr absl::Duration kLeaveMax = absl::Seconds(2);
 constexpr absl::Duration kFlushMax = absl::Seconds(2);
 // A request's own deadline expires on the loop; the caller waits a little longer for the result.
@@ -89,7 +91,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
   const EventLoop::Options loop_options{.job = JobFingerprint(config.job),
                                         .self = {},
                                         .incarnation = incarnation,
-                                        .thread_name = "covey-client",
+                                        .thread_name = kThreadName,
                                         .caller_spin = config.spin,
                                         .trace = &connection->trace_.AddThread("loop"),
                                         .own_returns_after = options.own_returns_after};
@@ -114,12 +116,24 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
     self.membership_changed_.NotifyAll();
   });
   loop.Start();
+  COVEY_RETURN_IF_ERROR(connection->StartMetrics(options.metrics));
   COVEY_RETURN_IF_ERROR(connection->AwaitMembership(config.join_deadline + kGrace));
   COVEY_RETURN_IF_ERROR(connection->Run([&self](absl::Time, Outbox&) {
     self.node_ = self.client_->member().node();
     self.rank_ = self.client_->member().rank();
   }));
   return connection;
+}
+
+absl::Status Connection::StartMetrics(MetricsServer::Options options) {
+  if (options.address.empty()) return absl::OkStatus();
+  options.fill = [this, fill = std::move(options.fill)](absl::Time now, MetricPage& page) {
+    AddMessageMetrics(loop_->counters(), page);
+    fill(now, page);
+  };
+  COVEY_ASSIGN_OR_RETURN(metrics_,
+                         MetricsServer::Start(std::move(options), kThreadName, PostTo(*loop_)));
+  return absl::OkStatus();
 }
 
 absl::Status Connection::AwaitMembership(absl::Duration timeout) {

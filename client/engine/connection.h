@@ -16,6 +16,7 @@
 #include "client/engine/table_initializations.h"
 #include "common/base/mutex.h"
 #include "common/base/random.h"
+#include "common/metrics/metrics_server.h"
 #include "common/net/transport.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/loop_runner.h"
@@ -54,10 +55,13 @@ class Connection {
     absl::Duration own_returns_after = LoopRunner::kOwnReturnsAfter;
     // Builds the actor once the endpoints are known; empty = a ClientActor.
     MakeActor make_actor;
+    // What the process tells an operator's tools, also before it is registered; an empty address =
+    // nothing. Messages are added to it.
+    MetricsServer::Options metrics;
   };
 
   // Blocks until the scheduler has admitted this process, or until config.join_deadline. Errors as
-  // Member::failure.
+  // Member::failure, and of MetricsServer::Start.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const ClientConfig& config,
                                                           const Options& options);
   ~Connection();
@@ -95,6 +99,7 @@ class Connection {
  private:
   Connection() = default;
   absl::Status AwaitMembership(absl::Duration timeout);
+  absl::Status StartMetrics(MetricsServer::Options options);
   absl::Status FlushPushes(RequestEngine::FlushScope scope, absl::Duration timeout);
 
   ProcessTrace trace_{RandomFromSystem()};
@@ -108,6 +113,7 @@ class Connection {
   ClientActor* client_ = nullptr;
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<MessagePort> scheduler_;
+  std::unique_ptr<MetricsServer> metrics_;  // null = none; destroyed when the loop has stopped
 
   Mutex mutex_;
   CondVar membership_changed_;

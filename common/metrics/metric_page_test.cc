@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/metrics/metric_page.h"
 
+#include <cmath>
+#include <limits>
+#include <string>
+
 #include "gtest/gtest.h"
 
 namespace covey {
@@ -20,6 +24,15 @@ TEST(MetricPageTest, WritesPrometheusText) {
             "# HELP covey_depth Depth.\n"
             "# TYPE covey_depth gauge\n"
             "covey_depth 0.5\n");
+}
+
+// As Prometheus reads them: a loss may be either.
+TEST(MetricPageTest, WritesWhatIsNoNumber) {
+  MetricPage page;
+  page.Gauge("covey_loss", "Loss.", std::nan(""));
+  page.Gauge("covey_depth", "Depth.", std::numeric_limits<double>::infinity());
+  EXPECT_NE(page.Text().find("\ncovey_loss Nan\n"), std::string::npos) << page.Text();
+  EXPECT_NE(page.Text().find("\ncovey_depth +Inf\n"), std::string::npos) << page.Text();
 }
 
 TEST(MetricPageTest, LabelsAreLimited) {

@@ -11,6 +11,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/metrics/process_metrics.h"
+#include "common/runtime/event_loop.h"
 #include "common/runtime/exposure.h"
 
 namespace covey {
@@ -24,6 +25,11 @@ bool AllHold(const std::vector<ReadyCondition>& conditions) {
 }
 
 }  // namespace
+
+PostToLoop PostTo(EventLoop& loop) {
+  return
+      [&loop](std::function<void(absl::Time, Outbox&)> work) { return loop.Post(std::move(work)); };
+}
 
 std::string ReadyJson(const std::vector<ReadyCondition>& conditions) {
   const auto write = [](std::string* out, const ReadyCondition& condition) {
@@ -48,15 +54,16 @@ absl::Status MetricsServer::Check(const std::string& address, bool is_secured, b
                         .is_insecure = is_insecure});
 }
 
-MetricsServer::MetricsServer(Options options, EventLoop& control)
-    : options_(std::move(options)), control_(control), watch_(options_.stuck_after) {}
+MetricsServer::MetricsServer(Options options, PostToLoop control)
+    : options_(std::move(options)), control_(std::move(control)), watch_(options_.stuck_after) {}
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(Options options,
                                                                     std::string name,
-                                                                    EventLoop& control) {
+                                                                    PostToLoop control) {
   COVEY_ASSIGN_OR_RETURN(const HttpAddress address, HttpAddress::Parse(options.address));
-  auto server = std::unique_ptr<MetricsServer>(new MetricsServer(std::move(options), control));
-  server->Watch(std::move(name), control, [] {});
+  auto server =
+      std::unique_ptr<MetricsServer>(new MetricsServer(std::move(options), std::move(control)));
+  server->Watch(std::move(name), server->control_, [] {});
   COVEY_ASSIGN_OR_RETURN(
       server->http_,
       HttpServer::Start({.address = address, .thread_name = "metrics"},
@@ -72,20 +79,21 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(Options opti
   return server;
 }
 
-void MetricsServer::Watch(std::string name, EventLoop& loop, std::function<void()> read) {
-  watch_.Add(std::move(name), [&loop, read = std::move(read)](std::function<void()> tick) {
-    return loop.Post([read, tick = std::move(tick)](absl::Time, Outbox&) {
-      read();
-      tick();
-    });
-  });
+void MetricsServer::Watch(std::string name, PostToLoop loop, std::function<void()> read) {
+  watch_.Add(std::move(name),
+             [loop = std::move(loop), read = std::move(read)](std::function<void()> tick) {
+               return loop([read, tick = std::move(tick)](absl::Time, Outbox&) {
+                 read();
+                 tick();
+               });
+             });
 }
 
 // A reply that the loop does not take becomes 503, as HttpReply says.
 void MetricsServer::Handle(const HttpRequest& request, const HttpReply& reply) {
   watch_.Ask(MonotonicNow());
   if (request.path == "/metrics") {
-    control_.Post([this, reply](absl::Time now, Outbox&) {
+    control_([this, reply](absl::Time now, Outbox&) {
       MetricPage page;
       AddProcessMetrics(options_.role, page);
       options_.fill(now, page);
@@ -94,7 +102,7 @@ void MetricsServer::Handle(const HttpRequest& request, const HttpReply& reply) {
   } else if (request.path == "/healthz" || request.path == "/livez") {
     AnswerLive(reply);
   } else if (request.path == "/readyz") {
-    control_.Post([this, reply](absl::Time now, Outbox&) {
+    control_([this, reply](absl::Time now, Outbox&) {
       const std::vector<ReadyCondition> conditions = options_.conditions(now);
       reply.Send({.status = AllHold(conditions) ? 200 : 503,
                   .content_type = "application/json",

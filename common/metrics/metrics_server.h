@@ -12,9 +12,18 @@
 #include "common/http/http_server.h"
 #include "common/metrics/loop_watch.h"
 #include "common/metrics/metric_page.h"
-#include "common/runtime/event_loop.h"
+#include "common/runtime/actor.h"
 
 namespace covey {
+
+class EventLoop;
+
+// How a loop is given work: it runs later, on the loop's thread, between two calls of its actor.
+// False: the loop is stopping, or too much waits there; the work never runs.
+using PostToLoop = std::function<bool(std::function<void(absl::Time now, Outbox& outbox)> work)>;
+
+// That of a loop that outlives the result.
+PostToLoop PostTo(EventLoop& loop);
 
 // One thing that must hold before a process is ready.
 struct ReadyCondition {
@@ -62,21 +71,21 @@ class MetricsServer {
   // Serves, and logs where. `control` is watched under this name.
   // UNAVAILABLE: as HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(Options options, std::string name,
-                                                              EventLoop& control);
+                                                              PostToLoop control);
 
   // Watches another loop, which has started. Before each tick `read` is called on its thread.
-  void Watch(std::string name, EventLoop& loop, std::function<void()> read);
+  void Watch(std::string name, PostToLoop loop, std::function<void()> read);
 
   const HttpAddress& address() const { return http_->address(); }
 
  private:
-  MetricsServer(Options options, EventLoop& control);
+  MetricsServer(Options options, PostToLoop control);
 
   void Handle(const HttpRequest& request, const HttpReply& reply);
   void AnswerLive(const HttpReply& reply) const;
 
   const Options options_;
-  EventLoop& control_;
+  const PostToLoop control_;
   LoopWatch watch_;
   std::unique_ptr<HttpServer> http_;  // destroyed first: its thread uses the others
 };

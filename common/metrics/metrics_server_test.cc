@@ -9,6 +9,7 @@
 #include "common/base/set_once.h"
 #include "common/http/testing/raw_http_client.h"
 #include "common/net/loopback_transport.h"
+#include "common/runtime/event_loop.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -44,7 +45,7 @@ class MetricsServerTest : public testing::Test {
                    {.name = "lease", .holds = has_lease_, .why = "it \"expired\""}};
              },
          .stuck_after = absl::Milliseconds(1)},
-        "control", control_);
+        "control", PostTo(control_));
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -102,7 +103,7 @@ TEST_F(MetricsServerTest, NamesTheLoopThatIsStuck) {
     released.WaitFor(kPatience);
   });
   ASSERT_NE(stuck.WaitFor(kPatience), nullptr);
-  server_->Watch("data-1", data_, [] {});
+  server_->Watch("data-1", PostTo(data_), [] {});
   std::string answer;
   const absl::Time until = MonotonicNow() + kPatience;
   do {

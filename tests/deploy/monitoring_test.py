@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import unittest
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import yaml
@@ -19,7 +20,8 @@ from tests.process import cluster, program
 _ROOT = pathlib.Path(__file__).parents[2]
 _MONITORING = _ROOT / "deploy/monitoring"
 _PROMTOOL = shutil.which("promtool")
-_MISSING = None if _PROMTOOL else "needs promtool: deploy/install-packages tests"
+_PROMETHEUS = shutil.which("prometheus")
+_MISSING = None if _PROMTOOL and _PROMETHEUS else "needs prometheus: deploy/install-packages tests"
 # Shown for sparse tables only, of which the live cluster has none.
 _OF_SPARSE_TABLES = {"covey_rows", "covey_rows_pending", "covey_row_bytes"}
 # Of Prometheus itself.
@@ -56,6 +58,9 @@ _SERIES = {
                        {"covey_queued_bytes": "70x90", "covey_queued_max_bytes": "100x90"}),
     "CoveyGradientsNotFinite": ({"covey_pushes_nonfinite_total": "0x58 1x30"},
                                 {"covey_pushes_nonfinite_total": "1x90"}),
+    "CoveyLossNotFinite": ({"covey_worker_loss": " ".join(90 * ["NaN"])}, {"covey_worker_loss": "2x90"}),
+    "CoveyPushesLost": ({"covey_worker_pushes_lost_total": "0x58 1x30"},
+                        {"covey_worker_pushes_lost_total": "1x90"}),
     "CoveyProducerQuarantined": ({"covey_quarantined_producers": "1x90"},
                                  {"covey_quarantined_producers": "0x90"}),
     "CoveyReplicaUnfit": ({'covey_events_total{event="replica_unfit"}': "0x58 1x30"},
@@ -63,6 +68,11 @@ _SERIES = {
     "CoveySnapshotFailed": ({'covey_events_total{event="snapshot_failed"}': "0x58 1x30"},
                             {'covey_events_total{event="snapshot_failed"}': "1x90"}),
     "CoveyFlushBehind": ({"covey_flush_is_behind": "1x90"}, {"covey_flush_is_behind": "0x90"}),
+    "CoveyInputSlow": (
+        {'covey_worker_step_seconds_total{part="input"}': "0+36x90",
+         'covey_worker_step_seconds_total{part="computation"}': "0+24x90"},
+        {'covey_worker_step_seconds_total{part="input"}': "0+24x90",
+         'covey_worker_step_seconds_total{part="computation"}': "0+36x90"}),
     "CoveyInsecure": ({"covey_insecure": "1x90"}, {"covey_insecure": "0x90"}),
     "CoveyFailover": ({'covey_events_total{event="head_replaced"}': "0x58 1x30"},
                       {'covey_events_total{event="node_left"}': "0x58 1x30"}),
@@ -77,9 +87,10 @@ def _rules():
 
 
 def _queries():
-    """The dashboard's, by title of the panel."""
+    """The dashboard's, by title of the panel and name in it."""
     dashboard = json.loads((_MONITORING / "dashboard.json").read_text())
-    return {panel["title"]: target["expr"].replace("$__rate_interval", "1m")
+    return {f"{panel['title']} ({target['refId']})":
+            target["expr"].replace("$__rate_interval", "1m")
             for panel in dashboard["panels"] for target in panel["targets"]}
 
 
@@ -163,37 +174,48 @@ class RulesTest(unittest.TestCase):
 
 
 class LiveTest(cluster.ProcessTest):
+    """A scheduler, two servers and a group of two workers that trains."""
 
     def setUp(self):
         super().setUp()
         where = ["--metrics", "localhost:0"]
-        self.job = cluster.Cluster(self, servers=2, scheduler_options=where, server_options=where)
-        self.addresses = [
-            each.await_line(r'serves_metrics.*?address"?[:=]"?([^" ]+:\d+)').group(1)
-            for each in (self.job.scheduler, *self.job.servers)]
+        self.job = cluster.Cluster(self, servers=2, workers=2, scheduler_options=where,
+                                   server_options=where)
+        self.workers = [
+            self.start(f"worker-{rank}", [cluster.SYNTHETIC, "--steps", "1000000", *where,
+                                          "--milliseconds-per-sample", "1"],
+                       self.job.environment(rank))
+            for rank in range(2)]
+        self.addresses = {
+            each.name: each.await_line(r'serves_metrics.*?address"?[:=]"?([^" ]+:\d+)').group(1)
+            for each in (self.job.scheduler, *self.job.servers, *self.workers)}
 
-    def train(self):
-        return self.start("worker", [cluster.SYNTHETIC, "--steps", "1000000",
-                                     "--milliseconds-per-sample", "1"],
-                          self.job.environment(0))
+    def pages(self):
+        """Of all processes, by name, when each has seen a step."""
+        def shown():
+            found = {name: get(address, "/metrics")[1] for name, address in self.addresses.items()}
+            signs = {"scheduler": "covey_group_loss{", "server": "covey_staleness_updates{",
+                     "worker": "covey_worker_loss "}
+            return found if all(signs[name.split("-")[0]] in page
+                                for name, page in found.items()) else None
+
+        return program.await_true(shown, "a step in the metrics of all processes")
+
+    def value(self, name, metric):
+        [found] = re.findall(rf"^{re.escape(metric)} ([\d.e+-]+)$",
+                             get(self.addresses[name], "/metrics")[1], re.MULTILINE)
+        return float(found)
 
     def test_metrics_and_probes(self):
-        for address in self.addresses:
-            self.assertEqual((200, "ok\n"), get(address, "/healthz"))
+        for address in self.addresses.values():
             program.await_true(lambda: get(address, "/readyz")[0] == 200, f"{address} is ready")
+            for path in ("/healthz", "/livez"):
+                self.assertEqual((200, "ok\n"), get(address, path))
             self.assertEqual(404, get(address, "/")[0])
-        self.train()
-
-        def pages():
-            found = [get(address, "/metrics")[1] for address in self.addresses]
-            whole = "".join(found)
-            return found if ("covey_staleness_updates{" in whole
-                             and "covey_group_loss{" in whole) else None
-
-        pages = program.await_true(pages, "a step")
         exposed = {}
-        for page in pages:
+        for name, page in self.pages().items():
             exposed.update(_exposed(page))
+            self.assertIn(f'covey_build_info{{role="{name.split("-")[0]}",', page)
             self.assertLess(page.count("\n"), 2000)
             if _PROMTOOL:
                 run = subprocess.run([_PROMTOOL, "check", "metrics"], input=page,
@@ -205,10 +227,78 @@ class LiveTest(cluster.ProcessTest):
         for title, query in _queries().items():
             with self.subTest(title):
                 self.assertEqual(set(), _names(query) - set(exposed))
-        pushes = re.compile(r"^covey_pushes_total ([\d.e+]+)$", re.MULTILINE)
+        program.await_true(lambda: any(self.value(f"server-{rank}", "covey_pushes_total") > 0
+                                       for rank in range(2)), "a push in the metrics")
+
+    def test_a_worker_says_what_it_does(self):
+        steps = "covey_worker_steps_total"
+        program.await_true(lambda: self.value("worker-0", steps) > 2, "steps")
+        samples = self.value("worker-0", "covey_worker_samples_total")
+        self.assertGreater(samples, self.value("worker-0", steps) - 1)
+        self.assertEqual(2, self.value("worker-0", "covey_worker_group_members"))
+        for part in ("computation", "servers"):
+            self.assertGreater(
+                self.value("worker-0", f'covey_worker_step_seconds_total{{part="{part}"}}'), 0)
+        for direction in ("sent", "received"):
+            self.assertGreater(
+                self.value("worker-0", f'covey_worker_request_bytes_total{{direction="{direction}"}}'),
+                0)
+        # Its group takes the death of the other member for what it is, and goes on.
+        self.workers[1].kill()
+        program.await_true(lambda: self.value("worker-0", "covey_worker_group_members") == 1,
+                           "a group of one")
+        program.await_true(lambda: self.value("worker-0", "covey_worker_recoveries_total") > 0,
+                           "a recovery")
+        before = self.value("worker-0", steps)
+        program.await_true(lambda: self.value("worker-0", steps) > before, "more steps")
+
+    @unittest.skipIf(_MISSING, _MISSING)
+    def test_prometheus_has_data_for_each_query_of_the_dashboard(self):
+        address = self.start_prometheus()
+
+        def ask(path, **parameters):
+            status, text = get(address, f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
+            self.assertEqual(200, status, text)
+            return json.loads(text)["data"]
+
+        def result_of(query):
+            return ask("query", query=query)["result"]
+
+        for title, query in _queries().items():
+            with self.subTest(title):
+                # NaN is what a panel shows nothing of.
+                program.await_true(
+                    lambda: [each for each in result_of(query) if each["value"][1] != "NaN"],
+                    f"data for {query}")
         program.await_true(
-            lambda: any(float(pushes.search(get(address, "/metrics")[1]).group(1)) > 0
-                        for address in self.addresses[1:]), "a push in the metrics")
+            lambda: len(result_of('up{job="covey"} == 1')) == len(self.addresses), "all scraped")
+        for group in ask("rules")["groups"]:
+            for rule in group["rules"]:
+                self.assertEqual("ok", rule["health"], rule)
+                self.assertNotEqual("firing", rule["state"], rule)
+        # Figures for docs/METRICS.md.
+        names = {address: name for name, address in self.addresses.items()}
+        for metric in ("scrape_samples_scraped", "scrape_duration_seconds"):
+            found = {names[each["metric"]["instance"]]: each["value"][1]
+                     for each in result_of(f'avg_over_time({metric}{{job="covey"}}[1m])')}
+            print(metric, json.dumps(found, sort_keys=True))
+
+    def start_prometheus(self):
+        """With the configuration for operators, but each second; returns its address."""
+        folder = pathlib.Path(self.folder, "monitoring")
+        folder.mkdir()
+        (folder / "alerts.yaml").write_text((_MONITORING / "alerts.yaml").read_text())
+        configuration = (_MONITORING / "prometheus.yml").read_text()
+        (folder / "prometheus.yml").write_text(
+            configuration.replace("15s", "1s").replace("5s", "1s"))
+        (folder / "targets.json").write_text(
+            json.dumps([{"targets": list(self.addresses.values())}]))
+        prometheus = self.start("prometheus", [
+            _PROMETHEUS, "--config.file", folder / "prometheus.yml", "--storage.tsdb.path",
+            folder / "data", "--web.listen-address", "127.0.0.1:0"])
+        address = prometheus.await_line(r'msg="Listening on" address=(\S+)').group(1)
+        prometheus.await_line("Server is ready")
+        return address
 
 
 class ExposureTest(cluster.ProcessTest):

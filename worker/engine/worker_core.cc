@@ -10,8 +10,10 @@
 #include "common/base/random.h"
 #include "common/base/set_once.h"
 #include "common/base/status_macros.h"
+#include "common/metrics/member_metrics.h"
 #include "common/runtime/exposure.h"
 #include "common/runtime/process_priority.h"
+#include "worker/engine/worker_metrics.h"
 
 namespace covey::worker {
 namespace {
@@ -36,9 +38,7 @@ absl::Status WorkerCore::Open() {
   if (config_.transport != "ipc") {
     WarnIfOutOfReach("data_host", config_.data_host, config_.cluster.scheduler);
   }
-  if (config_.insecure && config_.transport != "ipc" && !IsLoopback(config_.data_host)) {
-    WarnOfExposure(config_.data_host);
-  }
+  if (is_exposed()) WarnOfExposure(config_.data_host);
   // Before the threads of the connection, which inherit it.
   ApplyPriority(config_.priority);
   client::Connection::Options options;
@@ -55,8 +55,22 @@ absl::Status WorkerCore::Open() {
     client::ClientActor* client = &actor->client();
     return client::Connection::LoopActor{.actor = std::move(actor), .client = client};
   };
+  options.metrics = {
+      .address = config_.metrics,
+      .role = "worker",
+      .fill = [this](absl::Time now, MetricPage& page) { AddMetrics(now, page); },
+      .conditions = [this](absl::Time now) { return WorkerConditions(now, *actor_); }};
   COVEY_ASSIGN_OR_RETURN(connection_, client::Connection::Open(config_.cluster, options));
   return absl::OkStatus();
+}
+
+bool WorkerCore::is_exposed() const {
+  return config_.insecure && config_.transport != "ipc" && !IsLoopback(config_.data_host);
+}
+
+void WorkerCore::AddMetrics(absl::Time now, MetricPage& page) const {
+  MemberMetrics{.member = actor_->client().member(), .is_insecure = is_exposed()}.AddTo(page);
+  WorkerMetrics::Of(now, *actor_).AddTo(page);
 }
 
 std::function<void(absl::Time, Outbox&)> WorkerCore::WorkOf(Task task) const {

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "client/engine/connection.h"
 #include "common/cluster/ids.h"
+#include "common/metrics/metric_page.h"
 #include "common/runtime/actor.h"
 #include "common/runtime/loop_runner.h"
 #include "worker/config.h"
@@ -77,6 +78,10 @@ class WorkerCore {
   absl::Status RunWhenReady(const std::function<absl::Status(WorkerActor&)>& work);
 
  private:
+  // Everybody who reaches data_host may take part.
+  bool is_exposed() const;
+  // On the loop.
+  void AddMetrics(absl::Time now, MetricPage& page) const;
   std::function<void(absl::Time, Outbox&)> WorkOf(Task task) const;
   static absl::Status PostedStatus(bool posted);
   // Runs on the loop: the reason why the group is not ready.

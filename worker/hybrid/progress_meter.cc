@@ -26,6 +26,8 @@ client::StepTimes PerStep(const StepReport& sum, uint64_t steps) {
 
 }  // namespace
 
+client::StepTimes ProgressMeter::seconds() const { return PerStep(all_, 1); }
+
 bool ProgressMeter::AddStep(absl::Time now, const StepReport& report) {
   // The first report begins the first interval: what came before it is start-up.
   const bool first = progress_.step == 0;

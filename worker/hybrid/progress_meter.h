@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/time/time.h"
+#include "client/step_times.h"
 #include "common/cluster/ids.h"
 #include "worker/progress.h"
 
@@ -37,6 +38,8 @@ class ProgressMeter {
   }
 
   const Progress& progress() const { return progress_; }
+  // Where the time of all steps but the first went, added up.
+  client::StepTimes seconds() const;
 
  private:
   Progress progress_;

@@ -81,6 +81,8 @@ TEST(ProgressMeterTest, TheTimesOfAllStepsDoNotWaitForAnInterval) {
   EXPECT_NEAR(times.input, 0.04 / 3, 1e-12);
   EXPECT_NEAR(times.group, 0.07 / 3, 1e-12);
   EXPECT_NEAR(times.servers, 0.03 / 3, 1e-12);
+  EXPECT_NEAR(meter.seconds().input, 0.04, 1e-12) << "all steps together";
+  EXPECT_NEAR(meter.seconds().total(), 3 * times.total(), 1e-12);
 }
 
 TEST(ProgressMeterTest, AStepOnNoExamplesLeavesTheLoss) {

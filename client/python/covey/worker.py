@@ -24,7 +24,7 @@ _log = logging.getLogger("covey")
 
 def join(scheduler: str | None = None, *, job: str | None = None, rank: int | None = None,
          tls: str | None = None, labels: str | None = None, data_host: str | None = None,
-         insecure: bool | None = None, transport: str | None = None,
+         insecure: bool | None = None, transport: str | None = None, metrics: str | None = None,
          join_timeout: float | None = None, form_timeout: float | None = None,
          timeout: float | None = None) -> Worker:
     """Joins the cluster as a worker; returns when the scheduler has formed the groups.
@@ -39,17 +39,19 @@ def join(scheduler: str | None = None, *, job: str | None = None, rank: int | No
         data_host: address at which other members reach this machine.
         insecure: listen without `tls` although other hosts reach `data_host`.
         transport: "auto", "tcp" or "ipc".
+        metrics: "host:port" at which this process's metrics and probes answer over plain HTTP; port
+            0 = any free one, which the log names. Each worker of a host needs a port of its own.
         join_timeout: longest wait for the scheduler, and for a rank whose holder is not known to be
             dead, in seconds.
         form_timeout: longest wait for the group to form, in seconds.
         timeout: deadline of collectives and of each tensor of a step, in seconds.
 
     Raises:
-        Unavailable: there is no scheduler at this address.
+        Unavailable: there is no scheduler at this address, or `metrics` cannot be listened at.
         DeadlineExceeded: names the missing members.
         AlreadyExists: another process has held the rank until `join_timeout`; names it.
         FailedPrecondition: the folder `tls` holds no valid certificate of this worker; or other
-            hosts reach `data_host`, and there is neither `tls` nor `insecure`.
+            hosts reach `data_host` or `metrics`, and there is neither `tls` nor `insecure`.
         PermissionDenied: the certificate is not that of such a worker.
         InvalidArgument: a setting is wrong, or the launcher's variables contradict each other.
     """
@@ -65,8 +67,8 @@ def join(scheduler: str | None = None, *, job: str | None = None, rank: int | No
         rank = launch.rank
     native = interruptible(_native.worker_join, settings(
         scheduler=scheduler, job=job, rank=rank, tls=tls, labels=labels, data_host=data_host,
-        insecure=insecure, transport=transport, join_deadline=join_timeout, form_deadline=form_timeout,
-        operation_deadline=timeout))
+        insecure=insecure, transport=transport, metrics=metrics, join_deadline=join_timeout,
+        form_deadline=form_timeout, operation_deadline=timeout))
     worker = Worker(native, launch, scheduler, job, tls)
     if launch.size not in (None, worker.size):
         _log.warning("%s has started %d processes, and the job has %d workers now; start "
