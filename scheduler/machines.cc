@@ -34,6 +34,14 @@ Machines::Machines(const Config& config, ClusterState& cluster)
       restores(config.snapshots_options().has_store, state, tables,
                [this](const std::string& folder) { return snapshots.IsGoing(folder); }) {}
 
+void Machines::SetOptions(const Config& config) {
+  groups.SetOptions(config.groups_options());
+  stragglers.SetOptions(config.stragglers);
+  chains.SetOptions(config.chains_options());
+  contract_fallback.SetOptions({.enabled = config.contract_fallback});
+  snapshots.SetSchedule(config.snapshots_options());
+}
+
 void Machines::Start(absl::Time now) {
   membership.Start(now);
   quarantines.Start();

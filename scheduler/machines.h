@@ -38,6 +38,9 @@ struct Machines {
 
   Machines(const Config& config, ClusterState& state);
 
+  // The options of all machines that may change while the scheduler runs, from now on.
+  void SetOptions(const Config& config);
+
   // To be called once, before anything else.
   void Start(absl::Time now);
   // Timers of all machines except Chains.

@@ -46,6 +46,9 @@ class SchedulerActor : public Actor {
   // `recovered`: the newest record of the log (RecoverLog); nothing = a new job.
   SchedulerActor(const Config& config, std::optional<proto::LogRecord> recovered);
 
+  // Between two calls: Machines::SetOptions.
+  void SetOptions(const Config& config) { machines_.SetOptions(config); }
+
   void Receive(absl::Time now, const Message& message, Outbox& outbox) override;
   void Wake(absl::Time now, Outbox& outbox) override;
   absl::Time NextWake() const override;

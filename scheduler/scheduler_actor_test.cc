@@ -436,6 +436,26 @@ TEST_F(SchedulerActorTest, AGroupThatAMemberLeftGoesOnInTime) {
   EXPECT_EQ(actor_->published().groups(0).members(0), 4u);
 }
 
+TEST_F(SchedulerActorTest, OtherOptionsHoldFromThenOn) {
+  config_.workers_per_group = 2;
+  Start(std::nullopt);
+  Call(RegisterRequest(12, proto::SERVER));
+  Call(RegisterRequest(13, proto::WORKER));
+  Call(RegisterRequest(14, proto::WORKER));
+  Config next = config_;
+  next.regroup_after = absl::Milliseconds(2100);
+  actor_->SetOptions(next);
+  Message leave = From(worker_);
+  leave.envelope.mutable_leave_request()->set_reason("signal 15");
+  Call(leave);
+  Advance(absl::Seconds(2));
+  EXPECT_EQ(actor_->published().groups(0).generation(), 1u);
+  next.regroup_after = absl::Seconds(1);
+  actor_->SetOptions(next);
+  Advance(absl::Milliseconds(500));
+  EXPECT_EQ(actor_->published().groups(0).generation(), 2u);
+}
+
 TEST_F(SchedulerActorTest, MessagesThatComeAllTheTimePutNothingOff) {
   config_.workers_per_group = 2;
   Start(std::nullopt);

@@ -24,13 +24,15 @@ class PeerCredits {
   explicit PeerCredits(size_t budget) : budget_(budget) {}
 
   void Heard(absl::Time now, NodeId peer);
+  // Peers have the shares of it once they are told; until then they may have more in flight.
+  void SetBudget(size_t budget) { budget_ = budget; }
   // The share of one peer.
   size_t Share() const;
 
  private:
   void Forget(absl::Time now);
 
-  const size_t budget_;
+  size_t budget_;
   std::map<NodeId, absl::Time> heard_;
   absl::Time forget_at_ = absl::InfinitePast();
 };

@@ -28,6 +28,13 @@ TEST(PeerCreditsTest, ForgetsThoseThatAreSilent) {
   EXPECT_EQ(credits.Share(), kBudget);
 }
 
+TEST(PeerCreditsTest, SharesAnotherBudgetAmongThoseHeardFrom) {
+  PeerCredits credits(kBudget);
+  for (uint64_t node = 2; node < 6; ++node) credits.Heard(kStart, NodeId(node));
+  credits.SetBudget(2 * kBudget);
+  EXPECT_EQ(credits.Share(), 2 * kBudget / 4);
+}
+
 TEST(PeerCreditsTest, LeavesEverybodySomething) {
   PeerCredits credits(kBudget);
   for (uint64_t node = 1; node <= 20'000; ++node) credits.Heard(kStart, NodeId(node));

@@ -19,11 +19,13 @@ class QueueBudget {
   // The bytes of one shard have changed. Precondition: `before` is what it reported last; 0 at
   // first.
   void Change(size_t before, size_t after);
+  // What waits already goes on to wait.
+  void SetMax(size_t bytes_max) { bytes_max_ = bytes_max; }
   // RESOURCE_EXHAUSTED: more bytes wait than allowed.
   absl::Status Check() const;
 
  private:
-  const size_t bytes_max_;
+  size_t bytes_max_;
   size_t bytes_ = 0;
 };
 

@@ -21,5 +21,16 @@ TEST(QueueBudget, AddsUpWhatTheShardsReport) {
   EXPECT_TRUE(budget.Check().ok());
 }
 
+TEST(QueueBudget, AnotherMaximumHoldsFromNowOn) {
+  QueueBudget budget(100);
+  budget.Change(0, 60);
+  budget.SetMax(50);
+  EXPECT_EQ(budget.Check().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(budget.Check().message().find("60 bytes wait in this loop, 50 are allowed"),
+            absl::string_view::npos);
+  budget.SetMax(60);
+  EXPECT_TRUE(budget.Check().ok());
+}
+
 }  // namespace
 }  // namespace covey::server

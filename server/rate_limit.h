@@ -22,6 +22,10 @@ class RateLimit {
   // Null: there is no limit.
   explicit RateLimit(std::shared_ptr<TokenBucket> bucket) : bucket_(std::move(bucket)) {}
 
+  // From now on; null: there is no limit. What refused senders were told stays true or becomes
+  // late; what they were not yet charged for is taken from the new bucket.
+  void Use(std::shared_ptr<TokenBucket> bucket) { bucket_ = std::move(bucket); }
+
   // RESOURCE_EXHAUSTED: the rate has been used up.
   absl::Status Check(absl::Time now) const;
   // When the sender of a request that was refused should send it again.
@@ -35,7 +39,7 @@ class RateLimit {
   uint64_t MeanBytes() const { return requests_ == 0 ? 0 : bytes_ / requests_; }
   void Take(absl::Time now, uint64_t bytes);
 
-  const std::shared_ptr<TokenBucket> bucket_;
+  std::shared_ptr<TokenBucket> bucket_;
   // Of the last requests; both are halved now and then.
   uint64_t requests_ = 0;
   uint64_t bytes_ = 0;

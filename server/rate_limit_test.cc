@@ -135,5 +135,19 @@ TEST_F(RateLimitTest, WithoutABucketThereIsNoLimit) {
   }
 }
 
+TEST_F(RateLimitTest, AnotherRateHoldsFromTheNextRequestOn) {
+  UseUp();
+  EXPECT_EQ(Push(), Code::kResourceExhausted);
+  driver_.actor().SetRate(nullptr);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Push(), Code::kOk);
+  const auto slower = std::make_shared<TokenBucket>(kRate / 4);
+  driver_.actor().SetRate(slower);
+  EXPECT_EQ(Push(), Code::kOk);
+  const Message refusal = driver_.Ask(driver_.ClientPush(++pushes_, kOnes));
+  EXPECT_EQ(CodeOf(refusal), Code::kResourceExhausted);
+  EXPECT_THAT(std::string(StatusOf(refusal).message()),
+              HasSubstr("16 bytes of tensors per second"));
+}
+
 }  // namespace
 }  // namespace covey::server

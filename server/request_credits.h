@@ -18,6 +18,9 @@ class RequestCredits : public FlowControl {
   // `budget_bytes`: bytes of requests that all peers together may have in flight.
   explicit RequestCredits(size_t budget_bytes) : credits_(budget_bytes) {}
 
+  // On the loop's thread.
+  void SetBudget(size_t budget_bytes) { credits_.SetBudget(budget_bytes); }
+
   void Received(absl::Time now, const Message& message) override;
   void Sending(Message& message) override;
 

@@ -41,6 +41,12 @@ ShardActor::ShardActor(const Options& options)
   if (options_.recording) recorder_.emplace(*options_.recording);
 }
 
+void ShardActor::SetQueuedBytesMax(size_t bytes_max) {
+  budget_.SetMax(bytes_max);
+  key_lists_.SetBytesMax(bytes_max / kKeyListShareOfQueue);
+  ReportKeyListBytes();
+}
+
 void ShardActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   Dispatch(now, message, outbox);
   FinishCall(now, outbox);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/container/btree_map.h"
 #include "absl/status/status.h"
@@ -94,6 +95,10 @@ class ShardActor : public Actor {
   // Notes the last digest of each shard, and ends the recording in order. Nothing is recorded after
   // it. Without effect where there is no recording.
   void EndRecording(Outbox& outbox);
+
+  // Options::rate and Options::queued_bytes_max from now on.
+  void SetRate(std::shared_ptr<TokenBucket> rate) { rate_.Use(std::move(rate)); }
+  void SetQueuedBytesMax(size_t bytes_max);
 
   const ShardCounters& counters() const { return counters_; }
   // Null when this loop is not the shard's head, or the shard is not open yet.

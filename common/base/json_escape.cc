@@ -25,6 +25,14 @@ size_t SequenceLength(absl::string_view text) {
   return is_overlong || is_surrogate || is_beyond ? 0 : length;
 }
 
+// A character beyond ASCII that ends a line for some readers, escaped; empty for all others.
+absl::string_view EscapedBreak(absl::string_view character) {
+  if (character == "\xC2\x85") return "\\u0085";
+  if (character == "\xE2\x80\xA8") return "\\u2028";
+  if (character == "\xE2\x80\xA9") return "\\u2029";
+  return "";
+}
+
 }  // namespace
 
 std::string JsonEscape(absl::string_view text) {
@@ -37,6 +45,9 @@ std::string JsonEscape(absl::string_view text) {
     const auto c = static_cast<uint8_t>(text[0]);
     if (length == 0) {
       out.append(kReplacement.data(), kReplacement.size());
+    } else if (const absl::string_view escaped = EscapedBreak(text.substr(0, length));
+               !escaped.empty()) {
+      out.append(escaped.data(), escaped.size());
     } else if (c == '"' || c == '\\') {
       out += '\\';
       out += text[0];

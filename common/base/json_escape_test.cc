@@ -17,6 +17,16 @@ TEST(JsonEscapeTest, EscapesWhatJsonAsksFor) {
   EXPECT_EQ(JsonEscape(absl::string_view("\n\x1f\0", 3)), "\\u000a\\u001f\\u0000");
 }
 
+TEST(JsonEscapeTest, EscapesWhatEndsALine) {
+  EXPECT_EQ(JsonEscape("a\xC2\x85"
+                       "b\xE2\x80\xA8"
+                       "c\xE2\x80\xA9"
+                       "d"),
+            "a\\u0085b\\u2028c\\u2029d");
+  EXPECT_EQ(JsonEscape("\xC2\x84\xC2\x86\xE2\x80\xA7\xE2\x80\xAA"),
+            "\xC2\x84\xC2\x86\xE2\x80\xA7\xE2\x80\xAA");
+}
+
 TEST(JsonEscapeTest, KeepsValidUtf8) {
   // The first and the last character of each length, and the neighbors of the surrogates.
   for (const std::string text :

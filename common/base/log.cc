@@ -5,7 +5,10 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "common/base/json_escape.h"
 
@@ -45,6 +48,24 @@ Logger MakeLogger(LogLevel minimum, LogFormat format, absl::string_view node) {
   return logger;
 }
 
+// What follows the time and the level.
+std::string JsonMembers(const Logger& logger, absl::string_view event,
+                        std::initializer_list<LogField> fields) {
+  std::vector<std::string> keys = {"time", "level", "event", "node"};
+  std::string members = absl::StrCat("\"event\":\"", JsonEscape(event), "\"");
+  if (!logger.node.empty()) {
+    absl::StrAppend(&members, ",\"node\":\"", JsonEscape(logger.node), "\"");
+  }
+  for (const LogField& field : fields) {
+    std::string key = JsonEscape(field.key());
+    while (std::find(keys.begin(), keys.end(), key) != keys.end()) key += '_';
+    const absl::string_view quote = field.is_literal() ? "" : "\"";
+    absl::StrAppend(&members, ",\"", key, "\":", quote, JsonEscape(field.value()), quote);
+    keys.push_back(std::move(key));
+  }
+  return members;
+}
+
 // Leaked on purpose: other threads may log while main returns.
 Logger& Global() {
   static Logger& logger = *new Logger(MakeLogger(LogLevel::kInfo, LogFormat::kAuto, ""));
@@ -53,21 +74,34 @@ Logger& Global() {
 
 }  // namespace
 
+const char* LogLevelName(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
+  }
+  return "error";
+}
+
 void ConfigureLog(LogLevel minimum, LogFormat format, absl::string_view node) {
   Global() = MakeLogger(minimum, format, node);
 }
+
+void SetLogLevel(LogLevel minimum) { Global().sink->set_level(ToSpdlog(minimum)); }
+
+bool IsLogged(LogLevel level) { return Global().sink->should_log(ToSpdlog(level)); }
 
 void LogLine(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields) {
   const Logger& logger = Global();
   if (!logger.sink->should_log(ToSpdlog(level))) return;
   std::string line;
   if (logger.json) {
-    line = absl::StrCat("\"event\":\"", JsonEscape(event), "\"");
-    if (!logger.node.empty()) absl::StrAppend(&line, ",\"node\":\"", JsonEscape(logger.node), "\"");
-    for (const LogField& field : fields) {
-      absl::StrAppend(&line, ",\"", JsonEscape(field.key()), "\":\"", JsonEscape(field.value()),
-                      "\"");
-    }
+    line = JsonMembers(logger, event, fields);
   } else {
     if (!logger.node.empty()) line = absl::StrCat(logger.node, " ");
     absl::StrAppend(&line, event);

@@ -89,7 +89,7 @@ class SocketTransport : public ZmqTransport {
     DropRoute(peer);
     auto dealer = std::make_unique<ZmqSocket>(context_, ZmqSocket::Kind::kDealer, socket_limits_);
     if (zmq_connect(dealer->handle(), endpoint.c_str()) != 0) {
-      LogWarning("route_refused", {{"node", peer.node.value()},
+      LogWarning("route_refused", {{"peer", peer.node.value()},
                                    {"endpoint", endpoint},
                                    {"reason", zmq_strerror(zmq_errno())}});
       return;

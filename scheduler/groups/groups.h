@@ -46,6 +46,12 @@ class Groups {
   Groups(const GroupsOptions& options, ClusterState& state)
       : options_(options), state_(state), roster_(state), late_(options, state, roster_) {}
 
+  // From the next call on.
+  void SetOptions(const GroupsOptions& options) {
+    options_ = options;
+    late_.SetOptions(options);
+  }
+
   GroupRoster& roster() { return roster_; }
   LatePlacement& late_placement() { return late_; }
 
@@ -70,7 +76,7 @@ class Groups {
                     Transaction& change);
   void Reform(absl::Time now, Transaction& change);
 
-  const GroupsOptions options_;
+  GroupsOptions options_;
   ClusterState& state_;
   GroupRoster roster_;
   LatePlacement late_;

@@ -259,6 +259,16 @@ TEST_F(GroupsTest, ALateWorkerThatHasWaitedMakesTheSmallestGroupLarger) {
   EXPECT_EQ(node(late).standby(), "");
 }
 
+TEST_F(GroupsTest, OtherWaitsHoldForThoseWhoWait) {
+  Register(proto::WORKER, "z/b");
+  EXPECT_EQ(Tick(absl::Seconds(3)), "");
+  groups_.SetOptions({.placement_wait = absl::Seconds(4), .regroup_after = absl::Seconds(5)});
+  EXPECT_THAT(Tick(absl::Seconds(1)), HasSubstr("group 2 takes in worker-4"));
+  membership_.Leave(now_, NodeId(3), "");
+  EXPECT_EQ(Tick(absl::Seconds(4)), "");
+  EXPECT_THAT(Tick(absl::Seconds(1)), HasSubstr("group 1 goes on without worker-0"));
+}
+
 TEST_F(GroupsTest, ARestartedSchedulerMakesNoGroupBeforeItKnowsTheSteps) {
   Groups groups({}, state_);
   Membership restarted({}, state_, groups);

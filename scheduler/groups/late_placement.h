@@ -24,6 +24,9 @@ class LatePlacement {
   LatePlacement(const GroupsOptions& options, const ClusterState& state, GroupRoster& roster)
       : options_(options), state_(state), roster_(roster) {}
 
+  // From the next call on.
+  void SetOptions(const GroupsOptions& options) { options_ = options; }
+
   // Places workers where that is possible now; the other ones stand by, which is recorded as an
   // event. Without JobSpec::elastic nothing happens.
   void Place(absl::Time now, Transaction& change);
@@ -34,7 +37,7 @@ class LatePlacement {
   // ALIVE workers that wait for a group.
   std::vector<LateWorker> FindLate(absl::Time now);
 
-  const GroupsOptions options_;
+  GroupsOptions options_;
   const ClusterState& state_;
   GroupRoster& roster_;
   std::map<NodeId, absl::Time> late_since_;

@@ -31,6 +31,9 @@ class StragglerController {
                       GroupAdjustments& adjustments)
       : state_(state), away_(away), adjustments_(adjustments), ladder_(options) {}
 
+  // As StragglerLadder::SetOptions.
+  void SetOptions(const StragglerOptions& options) { ladder_.SetOptions(options); }
+
   // The progress of a worker, from its heartbeat. A heartbeat that repeats the last report has no
   // effect.
   void OnHeartbeat(absl::Time now, NodeId worker, const proto::Progress& progress);

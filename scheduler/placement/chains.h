@@ -48,6 +48,9 @@ class Chains {
  public:
   Chains(const ChainsOptions& options, ClusterState& state) : state_(state), lost_(options) {}
 
+  // As LostShards::SetOptions.
+  void SetOptions(const ChainsOptions& options) { lost_.SetOptions(options); }
+
   // The lease of a departed server: until then it may serve the shards that it alone holds.
   void Fence(NodeId server, absl::Time until) { lost_.Fence(server, until); }
 

@@ -237,6 +237,22 @@ TEST_F(ChainsTest, OnlyFullReplicasAreHeads) {
   EXPECT_EQ(shard(0).generation(), view().epoch());
 }
 
+TEST_F(ChainsTest, AnotherWaitHoldsForShardsThatWait) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 2, 1);
+  Die(2);
+  Settle();
+  now_ += absl::Seconds(4);
+  EXPECT_EQ(Settle(), "");
+  chains_.SetOptions({.replacement_wait = absl::Seconds(5)});
+  EXPECT_LE(chains_.NextReconcile(), now_);
+  EXPECT_EQ(Settle(), "");
+  EXPECT_EQ(chains_.NextReconcile(), now_ + absl::Seconds(1));
+  chains_.SetOptions({.replacement_wait = absl::Seconds(3)});
+  EXPECT_THAT(Settle(), HasSubstr("1 lost with node 2, re-initialized on server-1"));
+}
+
 TEST_F(ChainsTest, ThePlantedBugPromotesWhoJoins) {
   AddServer(0);
   AddServer(1);

@@ -29,6 +29,12 @@ class LostShards {
  public:
   explicit LostShards(const ChainsOptions& options) : options_(options) {}
 
+  // Shards that wait are judged by these at the next round, which is due at once.
+  void SetOptions(const ChainsOptions& options) {
+    options_ = options;
+    next_round_ = absl::InfinitePast();
+  }
+
   // The lease of a departed server: until then it may serve the shards that it alone holds.
   void Fence(NodeId server, absl::Time until) { fenced_until_[server] = until; }
 
@@ -68,7 +74,7 @@ class LostShards {
   // The server that takes over from a departed one; null = its shards have to wait.
   ServerLoads::Server* ReplacementFor(absl::Time now, NodeId departed, ChainEditor& editor);
 
-  const ChainsOptions options_;
+  ChainsOptions options_;
   absl::Time next_round_ = absl::InfiniteFuture();
   // Since when shards wait for a server with the rank of this departed one.
   std::map<NodeId, absl::Time> lost_since_;

@@ -43,6 +43,14 @@ void Snapshots::Start(absl::Time now) {
   stored_.List();
 }
 
+void Snapshots::SetSchedule(const Options& options) {
+  options_.every = options.every;
+  options_.every_samples = options.every_samples;
+  options_.kept = options.kept;
+  options_.deadline = options.deadline;
+  stored_.SetKept(options.kept);
+}
+
 void Snapshots::OnListed(absl::Time now) {
   const uint64_t promised = next_id();
   if (state_.record().next_snapshot() <= stored_.highest_id()) {

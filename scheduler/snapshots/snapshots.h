@@ -61,6 +61,10 @@ class Snapshots {
         stored_(options.kept, state),
         budget_({options.flush_every, options.wall_clock_ahead}, state) {}
 
+  // `every`, `every_samples`, `kept` and `deadline` from now on, and nothing else of `options`. A
+  // snapshot that is under way keeps its deadline.
+  void SetSchedule(const Options& options);
+
   // Once, before anything else: looks what the store holds.
   void Start(absl::Time now);
   // A user asks for one; the id that it will have, unless its status says under which id it is
@@ -126,7 +130,7 @@ class Snapshots {
   uint64_t next_id() const { return std::max<uint64_t>(1, state_.record().next_snapshot()); }
   void OnListed(absl::Time now);
 
-  const Options options_;
+  Options options_;
   ClusterState& state_;
   DataDispatcher& dispatcher_;
 

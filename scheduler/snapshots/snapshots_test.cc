@@ -47,6 +47,26 @@ TEST_F(SnapshotsTest, OrdersByExamples) {
   EXPECT_TRUE(is_ordered());
 }
 
+TEST_F(SnapshotsTest, AnotherScheduleHoldsFromTheLastSnapshotOn) {
+  Start();
+  Pass(absl::Minutes(2));
+  // The machine takes nothing else from these.
+  SnapshotsOptions next{.has_store = false, .every = absl::Minutes(3)};
+  machine_->SetSchedule(next);
+  Pass(absl::Minutes(1) - absl::Milliseconds(100));
+  EXPECT_FALSE(is_ordered());
+  Pass(absl::Milliseconds(100));
+  EXPECT_TRUE(is_ordered());
+  StorePart(0);
+  StorePart(1);
+  ASSERT_FALSE(is_ordered());
+  next.every = absl::InfiniteDuration();
+  next.every_samples = 800;
+  machine_->SetSchedule(next);
+  Pass(absl::Seconds(12));
+  EXPECT_TRUE(is_ordered());
+}
+
 TEST_F(SnapshotsTest, WaitsForAFlushOfErrorFeedbackUpToTheDeadline) {
   options_.deadline = absl::Minutes(1);
   proto::ClusterView& view = *state_.record().mutable_view();

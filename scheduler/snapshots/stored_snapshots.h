@@ -39,6 +39,9 @@ class StoredSnapshots {
  public:
   StoredSnapshots(size_t kept, const ClusterState& state) : kept_(kept), state_(state) {}
 
+  // When the next snapshot is complete.
+  void SetKept(size_t kept) { kept_ = kept; }
+
   // Once, before anything else: looks what the store holds.
   void List();
   // Whether the store has told all.
@@ -103,7 +106,7 @@ class StoredSnapshots {
   void RemoveOld();
   void OnRemoved(const absl::Status& status, uint64_t request);
 
-  const size_t kept_;
+  size_t kept_;
   const ClusterState& state_;
   uint64_t next_request_ = 1;
   std::vector<Message> requests_;

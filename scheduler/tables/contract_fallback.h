@@ -27,6 +27,9 @@ class ContractFallback {
   ContractFallback(const Options& options, const ClusterState& state, Tables& tables)
       : options_(options), state_(state), tables_(tables) {}
 
+  // From the next heartbeat on.
+  void SetOptions(const Options& options) { options_ = options; }
+
   // The load of a server, from its heartbeat.
   void OnHeartbeat(NodeId server, const proto::ServerLoad& load);
   // A node is no longer ALIVE.
@@ -36,7 +39,7 @@ class ContractFallback {
   // Judges one table of the view.
   void Judge(TableId id);
 
-  const Options options_;
+  Options options_;
   const ClusterState& state_;
   Tables& tables_;
   // The newest report of each server about each table.

@@ -73,6 +73,16 @@ TEST_F(ContractFallbackTest, AServerThatIsGoneMustBeHeardAnew) {
   EXPECT_THAT(Hear(3, max_), IsEmpty());
 }
 
+TEST_F(ContractFallbackTest, LeaveCanBeGivenLater) {
+  fallback_.emplace(ContractFallback::Options{.enabled = false}, state_, tables_);
+  Hear(2, max_);
+  EXPECT_THAT(Hear(3, max_), IsEmpty());
+  fallback_->SetOptions({.enabled = true});
+  Hear(2, max_);
+  Hear(3, max_);
+  EXPECT_EQ(ContractOfTable(), "buffered");
+}
+
 TEST_F(ContractFallbackTest, NothingWithoutLeave) {
   fallback_.emplace(ContractFallback::Options{.enabled = false}, state_, tables_);
   Hear(2, max_);

@@ -48,6 +48,15 @@ std::shared_ptr<const ListedKeys> KeyLists::Use(const ListOwner& owner, ShardId 
   return kept->second.list;
 }
 
+void KeyLists::SetBytesMax(size_t bytes_max) {
+  bytes_max_ = bytes_max;
+  Fit();
+}
+
+void KeyLists::Fit() {
+  while (bytes_ > bytes_max_) DropOldest(by_bytes_.rbegin()->second);
+}
+
 void KeyLists::Keep(const ListOwner& owner, ShardId shard, const KeyListName& name,
                     std::shared_ptr<const ListedKeys> list) {
   COVEY_CHECK(!name.is_none());
@@ -62,7 +71,7 @@ void KeyLists::Keep(const ListOwner& owner, ShardId shard, const KeyListName& na
   ++client.of_shards[shard];
   SetBytes(owner, client.bytes + bytes, client);
   while (client.bytes > kKeyListBytesPerClientMax) DropOldest(owner);
-  while (bytes_ > bytes_max_) DropOldest(by_bytes_.rbegin()->second);
+  Fit();
 }
 
 void KeyLists::Drop(const ListOwner& owner, const Key& key, Client& client) {

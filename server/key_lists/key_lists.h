@@ -36,6 +36,9 @@ class KeyLists {
   explicit KeyLists(size_t bytes_max) : bytes_max_(bytes_max) {}
   KeyLists(const KeyLists&) = delete;
 
+  // Lists beyond it go at once.
+  void SetBytesMax(size_t bytes_max);
+
   // Of the shard, under this name and of so many keys; it counts as used. Null: there is none.
   std::shared_ptr<const ListedKeys> Use(const ListOwner& owner, ShardId shard,
                                         const KeyListName& name, uint32_t count);
@@ -73,10 +76,10 @@ class KeyLists {
   void Drop(const ListOwner& owner, const Key& key, Client& client);
   void DropOldest(ListOwner owner);
 
-  // Constant after construction.
-  const size_t bytes_max_;
+  // Drops lists until the rest is within the maximum.
+  void Fit();
 
-  // Owned by the actor's thread.
+  size_t bytes_max_;
   Clients clients_;
   absl::btree_set<std::pair<size_t, ListOwner>> by_bytes_;
   size_t bytes_ = 0;

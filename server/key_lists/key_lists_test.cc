@@ -99,5 +99,20 @@ TEST(KeyListsTest, ListsOfClosedShardsAndOfClientsThatAreGoneAreForgotten) {
   EXPECT_EQ(lists.bytes(), 0);
 }
 
+TEST(KeyListsTest, ListsBeyondASmallerMaximumGo) {
+  KeyLists lists(kPlenty);
+  for (uint64_t number = 1; number <= 4; ++number) {
+    lists.Keep(kFlood, kShard, Name(number), List(100));
+  }
+  lists.SetBytesMax(lists.bytes() / 2);
+  EXPECT_EQ(lists.KeptWith(kFlood, kShard, Name(4)), 2u);
+  EXPECT_EQ(lists.Use(kFlood, kShard, Name(2), 100), nullptr);
+  lists.SetBytesMax(0);
+  EXPECT_EQ(lists.bytes(), 0u);
+  lists.SetBytesMax(kPlenty);
+  lists.Keep(kFlood, kShard, Name(5), List(100));
+  EXPECT_NE(lists.Use(kFlood, kShard, Name(5), 100), nullptr);
+}
+
 }  // namespace
 }  // namespace covey::server

@@ -2,13 +2,16 @@
 #include "server/table/table_budget.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 
 namespace covey::server {
 
-absl::Status TableBudget::TooFew(uint64_t wanted, uint64_t taken) const {
+absl::Status TableBudget::CheckFits(uint64_t more, uint64_t taken) const {
+  const uint64_t bytes_max = bytes_max_.load();
+  if (taken <= bytes_max && more <= bytes_max - taken) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("it needs ", wanted, " bytes, and the tables of this server take ", taken,
-                   " of the ", bytes_max_,
+      absl::StrCat("it needs ", more, " bytes, and the tables of this server take ", taken,
+                   " of the ", bytes_max,
                    " bytes that they may; drop tables, start more servers, or allow more with "
                    "--table-bytes-max"));
 }
@@ -18,9 +21,7 @@ absl::Status TableBudget::Share::Reserve(uint64_t bytes) {
     const uint64_t more = bytes - bytes_;
     uint64_t taken = budget_->taken_.load();
     do {
-      if (taken > budget_->bytes_max_ || more > budget_->bytes_max_ - taken) {
-        return budget_->TooFew(more, taken);
-      }
+      COVEY_RETURN_IF_ERROR(budget_->CheckFits(more, taken));
     } while (!budget_->taken_.compare_exchange_weak(taken, taken + more));
     bytes_ = bytes;
   }
@@ -35,9 +36,7 @@ void TableBudget::Share::Set(uint64_t bytes) {
 
 absl::Status TableBudget::Share::CheckRoom(uint64_t more) const {
   if (budget_ == nullptr || more == 0) return absl::OkStatus();
-  const uint64_t taken = budget_->taken_.load();
-  if (taken <= budget_->bytes_max_ && more <= budget_->bytes_max_ - taken) return absl::OkStatus();
-  return budget_->TooFew(more, taken);
+  return budget_->CheckFits(more, budget_->taken_.load());
 }
 
 }  // namespace covey::server

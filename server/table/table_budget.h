@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 
 #include "absl/status/status.h"
 
@@ -38,13 +39,19 @@ class TableBudget {
     uint64_t bytes_ = 0;
   };
 
+  static constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+
   explicit TableBudget(uint64_t bytes_max) : bytes_max_(bytes_max) {}
   TableBudget(const TableBudget&) = delete;
 
- private:
-  absl::Status TooFew(uint64_t wanted, uint64_t taken) const;
+  // Tables that take more than this already keep it, and get nothing more.
+  void SetMax(uint64_t bytes_max) { bytes_max_ = bytes_max; }
 
-  const uint64_t bytes_max_;
+ private:
+  // Whether `more` bytes fit, beside `taken`.
+  absl::Status CheckFits(uint64_t more, uint64_t taken) const;
+
+  std::atomic<uint64_t> bytes_max_;
   std::atomic<uint64_t> taken_ = 0;
 };
 

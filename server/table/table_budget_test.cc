@@ -73,5 +73,20 @@ TEST(TableBudget, LoopsNeverTakeMoreTogether) {
   EXPECT_TRUE(TableBudget::Share(&budget).Reserve(1000).ok());
 }
 
+TEST(TableBudget, AnotherMaximumHoldsFromNowOn) {
+  TableBudget budget(TableBudget::kNoLimit);
+  TableBudget::Share share(&budget);
+  EXPECT_TRUE(share.Reserve(100).ok());
+  EXPECT_TRUE(share.CheckRoom(TableBudget::kNoLimit - 100).ok());
+  budget.SetMax(80);
+  EXPECT_FALSE(share.CheckRoom(1).ok());
+  EXPECT_FALSE(share.Reserve(101).ok());
+  // What it has, it keeps.
+  EXPECT_TRUE(share.Reserve(90).ok());
+  budget.SetMax(120);
+  EXPECT_TRUE(share.CheckRoom(30).ok());
+  EXPECT_FALSE(share.CheckRoom(31).ok());
+}
+
 }  // namespace
 }  // namespace covey::server

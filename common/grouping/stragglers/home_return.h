@@ -20,6 +20,9 @@ class HomeReturn {
  public:
   explicit HomeReturn(const StragglerOptions& options) : options_(options) {}
 
+  // From the next report on.
+  void SetOptions(const StragglerOptions& options) { options_ = options; }
+
   // Handles a report of `member` of `group`, which `judge` has seen. `groups`: all ACTIVE ones.
   std::optional<StragglerAction> Consider(const GroupInForce& group, const GroupMember& member,
                                           const std::vector<GroupInForce>& groups,
@@ -28,7 +31,7 @@ class HomeReturn {
   void Forget(NodeId member) { fits_.erase(member); }
 
  private:
-  const StragglerOptions options_;
+  StragglerOptions options_;
   std::map<NodeId, size_t> fits_;  // reports in a row with the speed of its home
 };
 

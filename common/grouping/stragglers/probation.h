@@ -18,6 +18,9 @@ class Probation {
  public:
   explicit Probation(absl::Duration term) : term_(term) {}
 
+  // For terms that begin from now on.
+  void SetTerm(absl::Duration term) { term_ = term; }
+
   void OnEviction(NodeId worker) { ++records_[worker].evictions; }
   // `evicted`: workers in no group whose home is set. The term of a worker begins with the first
   // call that names it. Returns those whose term is over, with the group that they go to; when
@@ -33,7 +36,7 @@ class Probation {
     uint32_t evictions = 0;
   };
 
-  const absl::Duration term_;
+  absl::Duration term_;
   std::map<NodeId, Record> records_;
 };
 

@@ -25,6 +25,9 @@ class StragglerJudge {
  public:
   explicit StragglerJudge(const StragglerOptions& options) : options_(options) {}
 
+  // From the next report on. How a pace is measured changes for workers that are new.
+  void SetOptions(const StragglerOptions& options) { options_ = options; }
+
   // Handles a worker's newest report.
   void Add(NodeId worker, const PaceReport& report);
   // Compares a member that has reported with its group. O(size of the group).
@@ -66,7 +69,7 @@ class StragglerJudge {
 
   bool HasHiccups(const WorkerPace& pace) const;
 
-  const StragglerOptions options_;
+  StragglerOptions options_;
   std::map<NodeId, Judgment> workers_;
 };
 

@@ -13,6 +13,13 @@
 
 namespace covey {
 
+void StragglerLadder::SetOptions(const StragglerOptions& options) {
+  options_ = options;
+  judge_.SetOptions(options);
+  home_return_.SetOptions(options);
+  probation_.SetTerm(options.probation);
+}
+
 std::optional<StragglerAction> StragglerLadder::Report(NodeId node, const PaceReport& report,
                                                        const GroupInForce* group,
                                                        const std::vector<GroupInForce>& groups) {

@@ -41,6 +41,10 @@ class StragglerLadder {
   explicit StragglerLadder(const StragglerOptions& options)
       : options_(options), judge_(options), home_return_(options), probation_(options.probation) {}
 
+  // Judges by these from the next report on. A lower `highest` takes no measure back that is in
+  // force. A probation that has begun keeps its end.
+  void SetOptions(const StragglerOptions& options);
+
   // Handles a member's newest report. `groups`: all ACTIVE ones; `group`: the reporter's among
   // them, null when it is in none. Returns at most one action, which the caller carries out before
   // the next call. O(size of the group), and O(groups) before a move.
@@ -75,7 +79,7 @@ class StragglerLadder {
   std::optional<StragglerAction> Notice(const GroupMember& member);
   void ForgetPace(NodeId member);
 
-  const StragglerOptions options_;
+  StragglerOptions options_;
   StragglerJudge judge_;
   HomeReturn home_return_;
   Probation probation_;

@@ -200,6 +200,22 @@ TEST(StragglerLadderTest, SlowIsAboveOneAndAHalfTimesForFiveReports) {
   EXPECT_THAT(Kinds(cluster.Run(300)), ::testing::Contains(Kind::kShiftSamples));
 }
 
+TEST(StragglerLadderTest, OtherOptionsHoldFromTheNextReportOn) {
+  StragglerOptions options;
+  options.slow_ratio = 3;
+  Cluster cluster(options);
+  cluster.AddGroup(Healthy(3));
+  cluster.worker(1).seconds_per_sample *= 2;
+  EXPECT_THAT(cluster.Run(200), IsEmpty());
+  options.slow_ratio = 1.5;
+  options.highest = StragglerRung::kObserve;
+  cluster.ladder().SetOptions(options);
+  EXPECT_THAT(Kinds(cluster.Run(100)), ElementsAre(Kind::kNotice));
+  options.highest = StragglerRung::kShift;
+  cluster.ladder().SetOptions(options);
+  EXPECT_THAT(Kinds(cluster.Run(100)), ::testing::Contains(Kind::kShiftSamples));
+}
+
 TEST(StragglerLadderTest, AGroupIsLeftAloneForAWhileAfterEachDecision) {
   Cluster cluster({});
   cluster.AddGroup(Healthy(4));
