@@ -2,7 +2,10 @@
 
 // A member of a group whose every step adds 1 to each element of a table. After each step it checks
 // that the table contains exactly as many steps as the group has made: none is lost and none is
-// applied twice, whichever process has died meanwhile. On SIGTERM it asks to be drained.
+// applied twice, whichever process has died meanwhile. On SIGTERM it asks to be drained. In a job
+// of several groups the contract has to be bsp, with which all of them are at the same step. So it
+// has to be where snapshots are made: a push beyond a cut waits for it, and under async its reply
+// may not contain it yet.
 
 #include <cstdint>
 #include <cstdlib>
@@ -33,9 +36,15 @@ absl::Status CheckValues(const std::vector<float>& values, uint64_t step) {
   return absl::OkStatus();
 }
 
-absl::Status Train(const worker::WorkerConfig& config, uint32_t replicas, absl::Duration pause) {
+struct Options {
+  uint32_t replicas = 2;
+  std::string contract = "async";
+  absl::Duration pause = absl::Milliseconds(10);
+};
+
+absl::Status Train(const worker::WorkerConfig& config, const Options& options) {
   COVEY_ASSIGN_OR_RETURN(const auto worker, worker::Worker::Join(config));
-  COVEY_ASSIGN_OR_RETURN(proto::TableSpec table, LedgerTable("async", replicas));
+  COVEY_ASSIGN_OR_RETURN(proto::TableSpec table, LedgerTable(options.contract, options.replicas));
   table.set_name("ledger/group");
   std::vector<float> values(kLedgerTableElements);
   std::vector<float> gradient(kLedgerTableElements);
@@ -44,7 +53,8 @@ absl::Status Train(const worker::WorkerConfig& config, uint32_t replicas, absl::
                              *worker, {{.table = table, .values = values, .gradient = gradient}}));
   LogInfo("training", {{"rank", worker->rank()}});
   while (true) {
-    if (WaitForTermination(pause).has_value()) COVEY_RETURN_IF_ERROR(worker->RequestDrain());
+    if (WaitForTermination(options.pause).has_value())
+      COVEY_RETURN_IF_ERROR(worker->RequestDrain());
     COVEY_RETURN_IF_ERROR(hybrid->Begin(1));
     gradient.assign(gradient.size(), LedgerGradient(table));  // the buffer was overwritten by sums
     COVEY_RETURN_IF_ERROR(hybrid->Submit(0));
@@ -59,14 +69,14 @@ absl::Status Train(const worker::WorkerConfig& config, uint32_t replicas, absl::
 int Main(int argc, char** argv) {
   InitProcess("ledger_worker");
   worker::WorkerConfig config;
-  uint32_t replicas = 2;
-  absl::Duration pause = absl::Milliseconds(10);
+  Options chosen;
   ConfigFile options("ledger_worker", "Counts its group's steps on the servers.");
   config.AddTo(options);
-  options.Add("replicas", &replicas, "of the table");
-  options.Add("pause", &pause, "between two steps");
+  options.Add("replicas", &chosen.replicas, "of the table");
+  options.Add("contract", &chosen.contract, "of the table");
+  options.Add("pause", &chosen.pause, "between two steps");
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
-  absl::Status status = Train(config, replicas, pause);
+  absl::Status status = Train(config, chosen);
   // It was drained, and the group continues without it.
   if (absl::IsCancelled(status)) status = absl::OkStatus();
   if (!status.ok()) LogError("failed", {{"reason", status.message()}});

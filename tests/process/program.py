@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs as children of a test: their output line by line, and nothing of them left behind."""
 
+import collections
 import ctypes
 import os
 import pathlib
@@ -41,12 +42,16 @@ class Program:
     """A running child with a process group of its own, which dies with the test at the latest.
 
     Every descendant carries the child's mark in its environment, whatever group it moves to.
+
+    lines_max: of each stream only the newest lines are kept; None = all.
+    on_line: called with (program, stream, line) for each line, by the threads that read.
     """
 
-    def __init__(self, name, arguments, environment=None):
+    def __init__(self, name, arguments, environment=None, lines_max=None, on_line=None):
         self.name = name
         self._arguments = arguments
-        self._lines = {"stdout": [], "stderr": []}
+        self._on_line = on_line
+        self._lines = {stream: collections.deque(maxlen=lines_max) for stream in ("stdout", "stderr")}
         self._changed = threading.Condition()
         self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
         clean = {key: value for key, value in os.environ.items() if not key.startswith("COVEY_")}
@@ -75,8 +80,11 @@ class Program:
     def _read(self, stream):
         with getattr(self._process, stream) as lines:
             for line in lines:
+                line = line.rstrip("\n")
+                if self._on_line is not None:
+                    self._on_line(self, stream, line)
                 with self._changed:
-                    self._lines[stream].append(line.rstrip("\n"))
+                    self._lines[stream].append(line)
                     self._changed.notify_all()
 
     def lines(self, stream=None):
