@@ -5,6 +5,6 @@ namespace covey {
 
 // The version that every program prints for `--version`. The first heading of docs/CHANGELOG.md
 // names the same one (tests/style/version_test.py).
-inline constexpr char kVersion[] = "0.1.0";
+inline constexpr char kVersion[] = "0.2.0";
 
 }  // namespace covey

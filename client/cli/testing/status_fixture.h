@@ -151,8 +151,8 @@ inline proto::StatusReply StatusForTests() {
         }
         nodes { node: 5 silent_ms: 9000 }
         nodes { node: 6 silent_ms: 8000 }
-        events { sequence: 1 at_ms: 100 text: "groups formed" }
-        events { sequence: 2 at_ms: 4200 text: "worker-2 dead: silent for 2.6 s" }
+        events { sequence: 1 at_ms: 100 kinds: "group" text: "groups formed" }
+        events { sequence: 2 at_ms: 4200 kinds: "node" text: "worker-2 dead: silent for 2.6 s" }
         uptime_ms: 12300
       )pb",
       &status));

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -58,7 +60,8 @@ Lines Events(const proto::StatusReply& status, absl::string_view kind, size_t co
   Lines lines;
   for (auto event = status.events().rbegin(); event != status.events().rend(); ++event) {
     if (lines.size() == count) break;
-    if (!kind.empty() && KindOfEvent(event->text()) != kind) continue;
+    const std::vector<std::string> kinds = KindsOfEvent(*event);
+    if (!kind.empty() && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) continue;
     lines.push_back(absl::StrFormat(
         "%10s  %s", ShowSeconds(static_cast<double>(event->at_ms()) / 1000), event->text()));
   }
