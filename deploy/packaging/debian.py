@@ -38,6 +38,8 @@ _UNIT_FILES = {
     "tmpfiles.conf": "usr/lib/tmpfiles.d/covey.conf",
     "credentials.conf": "usr/share/doc/covey/examples/credentials.conf",
 }
+# Of deploy/monitoring, for Prometheus and Grafana.
+_MONITORING = ("alerts.yaml", "dashboard.json", "prometheus.yml", "targets.json")
 # An upgrade keeps what the operator has changed in them.
 _SETTINGS = ("covey.env", "scheduler.yaml", "server.yaml", "worker.env")
 
@@ -146,6 +148,9 @@ class _Maker:
                 man_pages.man_page(page, self._version, self._build.epoch, pages))
         files.write("usr/share/bash-completion/completions/covey", completion.bash(pages))
         self._units(files)
+        for name in _MONITORING:
+            files.copy(f"usr/share/covey/monitoring/{name}",
+                       self._build.source(f"deploy/monitoring/{name}"))
         return self._pack(files, _Package(
             "covey", "science", "parameter server with hybrid synchrony",
             " This package has the scheduler, the server and the command covey.\n",

@@ -130,8 +130,17 @@ class ManifestsTest(unittest.TestCase):
                     names = {port["name"]: port["containerPort"]
                              for port in container.get("ports", [])}
                     for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
-                        if kind in container:
-                            self.assertIn(container[kind]["tcpSocket"]["port"], names)
+                        if kind not in container:
+                            continue
+                        [how] = {"tcpSocket", "httpGet"} & set(container[kind])
+                        self.assertIn(container[kind][how]["port"], names)
+                        if how == "httpGet":
+                            self.assertEqual("metrics", container[kind][how]["port"])
+                            self.assertIn(container[kind][how]["path"], ("/livez", "/readyz"))
+                    if names:
+                        settings = _find(objects, "ConfigMap", "covey")["data"]
+                        self.assertEqual(f"0.0.0.0:{names.pop('metrics')}",
+                                         settings["COVEY_METRICS"])
                     given = dict(argument.removeprefix("--").split("=", 1)
                                  for argument in container.get("args", []))
                     if "data-port" in given:
@@ -140,6 +149,40 @@ class ManifestsTest(unittest.TestCase):
                                          list(names.values()))
                     elif "port" in given:
                         self.assertEqual([int(given["port"])], list(names.values()))
+
+    def test_a_standby_is_ready(self):
+        """Otherwise an update of the schedulers waits for it."""
+        for _, objects in _rendered():
+            [scheduler] = kustomization.containers(_find(objects, "StatefulSet", "covey-scheduler"))
+            self.assertEqual({"port": "control"}, scheduler["readinessProbe"]["tcpSocket"])
+
+    def test_prometheus_reaches_the_pods(self):
+        """With components/monitoring, which needs the operator and is in no overlay."""
+        folder = pathlib.Path(tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR")))
+        self.addCleanup(shutil.rmtree, folder)
+        shutil.copytree(_ROOT / "deploy/kubernetes", folder / "kubernetes")
+        overlay = folder / "kubernetes/overlays/trial"
+        settings = (overlay / "kustomization.yaml").read_text()
+        added = settings.replace("components:\n", "components:\n  - ../../components/monitoring\n")
+        (overlay / "kustomization.yaml").unlink()
+        (overlay / "kustomization.yaml").write_text(added)
+        objects = kustomization.render(overlay)
+        monitor = _find(objects, "PodMonitor", "covey")["spec"]
+        policy = _find(objects, "NetworkPolicy", "covey-metrics")["spec"]
+        [endpoint] = monitor["podMetricsEndpoints"]
+        [[port]] = [rule["ports"] for rule in policy["ingress"]]
+        self.assertEqual(endpoint["port"], port["port"])
+        # A pod without a port of this name is not scraped.
+        scraped = [name for each in objects if kustomization.pod_of(each)
+                   for name in [kustomization.name_of(each)]
+                   if monitor["selector"]["matchLabels"].items()
+                   <= each["spec"]["template"]["metadata"]["labels"].items()
+                   and any(own["name"] == port["port"] for container in kustomization.containers(each)
+                           for own in container.get("ports", []))]
+        self.assertEqual(["StatefulSet covey-scheduler", "StatefulSet covey-server",
+                          "Job covey-worker"], scraped)
+        # The series' label `job`, by which alerts and dashboard choose.
+        self.assertEqual("covey", monitor["selector"]["matchLabels"][monitor["jobLabel"]])
 
     def test_programs_know_every_setting(self):
         for _, objects in _rendered():

@@ -62,7 +62,10 @@ class PackagesTest(unpacked.DebianTest):
             + [f"lib/systemd/system/covey-{name}.service"
                for name in ("scheduler", "server@", "worker@")]
             + ["usr/lib/sysusers.d/covey.conf", "usr/lib/tmpfiles.d/covey.conf",
-               "usr/share/doc/covey/examples/credentials.conf"]), self.content("covey"))
+               "usr/share/doc/covey/examples/credentials.conf"]
+            + [f"usr/share/covey/monitoring/{name}"
+               for name in ("alerts.yaml", "dashboard.json", "prometheus.yml", "targets.json")]),
+            self.content("covey"))
         self.assertEqual(sorted([f"{_LIBRARY}/libcovey.so.0", *_documents("libcovey0")]),
                          self.content("libcovey0"))
         self.assertEqual(sorted([
