@@ -22,8 +22,11 @@ address_of() { # NODE
 become() { # PROGRAM...
   export COVEY_RANK=$SLURM_PROCID COVEY_DATA_HOST
   COVEY_DATA_HOST=$(address_of "$SLURMD_NODENAME")
+  # A free port: the line serves_metrics of the log has it.
+  [[ $metrics != true ]] || export COVEY_METRICS=$COVEY_DATA_HOST:0
   exec "$@"
 }
+export metrics
 export -f address_of become
 
 # Starts a step in the background; $! is its srun. A task or node that dies leaves the others alone.

@@ -13,6 +13,9 @@ workers_per_node=1
 # Where covey, covey_scheduler and covey_server are; empty = on the PATH.
 binaries=
 
+# true: every process serves metrics at the address of its node, for everybody who reaches it.
+metrics=false
+
 # A folder that all nodes see, for snapshots: a job that is started again goes on at the newest one.
 # Empty = none.
 store=$PWD/store

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import unittest
 
 from tests import report
@@ -52,6 +53,15 @@ class SlurmTest(cluster.ProcessTest):
         return f"{(self.mine / f'slurm-{job}.out').read_text()}\n" + "\n".join(
             f"{path}:\n{path.read_text()}" for path in sorted(self.mine.glob("covey-*/*.log")))
 
+    def targets(self, job):
+        """What Prometheus is to scrape, as the README finds it."""
+        [command] = re.findall(r"`(printf .*) > targets.json`",
+                               (_TEMPLATES / "README.md").read_text())
+        shown = subprocess.run(["bash", "-c", command.replace("JOB", str(job))], cwd=self.mine,
+                               capture_output=True, text=True, check=True).stdout
+        [found] = json.loads(shown)
+        return found["targets"]
+
     def result_of(self, text):
         return json.loads(re.search(r"^result (.*)$", text, re.M).group(1))
 
@@ -60,8 +70,10 @@ class SlurmTest(cluster.ProcessTest):
 
     def test_one_allocation_trains_fashion_mnist(self):
         self.train("--epochs", 1, "--contract", "buffered")
+        self.set("metrics", "true")
         job = self.slurm.submit("job.sbatch", self.mine)
         self.assert_completed(job)
+        self.assertEqual(7, len(self.targets(job)), "a scheduler, three servers, three workers")
         result = self.result_of("".join(self.log(job, f"workers-{rank}") for rank in range(3)))
         self.assertEqual(3, result["workers"])
         self.assertGreater(result["test_accuracy"], 0.7)
