@@ -93,7 +93,10 @@ class LiveJob:
 
     def exchange_server(self, rank, release, end):
         chains.await_whole(self.running)
-        end(self.test, self.running.servers[rank])
+        former = self.running.servers[rank]
+        end(self.test, former)
+        # Replicas of both versions hold the same bits.
+        self.test.assertEqual(0, former.count("replica_unfit"), former)
         self.running.server_program = release.server
         self.running.start_server(rank)
         chains.await_whole(self.running)
@@ -281,6 +284,40 @@ class MixedTest(cluster.ProcessTest):
         self.assertIn("server-1", self.covey(release, "status", *place))
         self.assertIn("ledger/async/rows", self.covey(release, "tables", *place))
         self.assertIn("server-1", self.covey(release, "events", *place))
+
+    def test_replicas_of_both_versions_hold_the_same_bits(self):
+        running = cluster.Cluster(self, servers=2, groups=2, server_program=PREVIOUS.server)
+        drain(self, running.servers[1])
+        running.server_program = PRESENT.server
+        running.start_server(1)
+        running.await_status(lambda status: len(cluster.nodes(status, "SERVER")) == 2, "servers")
+        members = [
+            self.start(f"synthetic-{rank}", [
+                release.synthetic, "--contract", "async", "--steps", 100, "--adam", "--spread", 1,
+                "--step-noise", 0.5, "--group-batch", 8, "--tensor-kib", 64,
+            ], running.environment(rank)) for rank, release in enumerate((PREVIOUS, PRESENT))]
+        for member in members:
+            self.assertEqual(0, member.exit_code(), member)
+        status = chains.await_whole(running)
+        # Heads of each version, whose records the other one has applied.
+        self.assertEqual(["server-0", "server-1"], chains.servers_of(status, 0))
+        # Each 64th record has a digest of the content.
+        for server in running.servers:
+            self.assertEqual(0, server.count("replica_unfit"), server)
+        before = self.exported(running, "before")
+        self.assertGreater(len(before), 8 * 64 * 1024)
+        running.servers[0].kill()
+        running.await_status(lambda status: chains.servers_of(status, 0) == ["server-1"],
+                             "its replicas")
+        self.assertEqual(before, self.exported(running, "after"))
+
+    def exported(self, running, name):
+        """All values as a file, after its head."""
+        out = os.path.join(self.folder, f"{name}.safetensors")
+        self.covey(PRESENT, "export", "--scheduler", running.address, "--job", running.job,
+                   "--out", out)
+        with open(out, "rb") as file:
+            return file.read()
 
     def test_a_job_goes_on_from_the_files_of_the_other_version(self):
         for writer, reader in ((PREVIOUS, PRESENT), (PRESENT, PREVIOUS)):
