@@ -9,25 +9,16 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
+#include "scheduler/nodes/departed_nodes.h"
 #include "scheduler/nodes/registration.h"
 #include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
 namespace {
 
-// Departed clients stay in the view for error messages, but only the newest ones of them.
-constexpr int kDepartedClientsKept = 64;
 // A node that waits for the reply to its registration sends no heartbeats, even if the disk is
 // slow.
 constexpr absl::Duration kUntilAnswered = absl::Hours(24);
-
-bool IsDepartedClient(const proto::Node& node) {
-  return node.role() == proto::CLIENT && node.state() != proto::Node::ALIVE;
-}
-
-ptrdiff_t DepartedClients(const proto::ClusterView& view) {
-  return std::count_if(view.nodes().begin(), view.nodes().end(), IsDepartedClient);
-}
 
 }  // namespace
 
@@ -60,17 +51,17 @@ absl::StatusOr<Membership::Registration> Membership::Register(absl::Time now,
   COVEY_ASSIGN_OR_RETURN(
       const uint32_t rank,
       ChooseRank(state_.job(), view, request, options_.silence_min + options_.heartbeat));
-  const auto departed_clients = static_cast<int>(DepartedClients(view));
-  const int kept = view.nodes_size() - std::max(0, departed_clients - kDepartedClientsKept);
-  if (kept >= static_cast<int>(kNodesMax)) {
+  const std::vector<NodeId> forgettable = ForgettableNodes(view);
+  const size_t kept = view.nodes_size() - forgettable.size();
+  if (kept >= kNodesMax) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("register: the job has had ", kept, " nodes, the most it can"));
+        absl::StrCat("register: the job has ", kept, " nodes, the most it can"));
   }
   const proto::Node* replaced = FindHolder(view, request.role(), rank);
   const NodeId replaces(replaced == nullptr ? 0 : replaced->id());
 
   Transaction change(state_);
-  ForgetDepartedClients(change);
+  Forget(forgettable, change);
   const proto::Node& node = AddNode(request, incarnation, rank, change);
   change.Add(
       NodeRegistered{.description = Describe(node), .role = node.role(), .replaces = replaces});
@@ -105,7 +96,8 @@ absl::Status Membership::CheckSender(NodeId id, Incarnation incarnation) const {
   if (node == nullptr) {
     return absl::AbortedError(absl::StrCat("node ", id.value(), " is not in job '",
                                            state_.job().name, "' at epoch ", state_.view().epoch(),
-                                           ": it belongs to another run; restart it"));
+                                           ": it belongs to another run, or has left long ago; "
+                                           "restart it"));
   }
   if (node->incarnation() != incarnation.value()) {
     return absl::AbortedError(absl::StrCat(
@@ -255,12 +247,14 @@ void Membership::Depart(absl::Time now, const proto::Node& node, proto::Node::St
   groups_.OnDeparture(now, node, change);
 }
 
-void Membership::ForgetDepartedClients(Transaction& change) const {
-  auto excess = DepartedClients(state_.view()) - kDepartedClientsKept;
+void Membership::Forget(const std::vector<NodeId>& departed, Transaction& change) {
+  if (departed.empty()) return;
   auto& nodes = *change.EditView().mutable_nodes();
-  nodes.erase(std::remove_if(
-                  nodes.begin(), nodes.end(),
-                  [&](const proto::Node& node) { return IsDepartedClient(node) && excess-- > 0; }),
+  nodes.erase(std::remove_if(nodes.begin(), nodes.end(),
+                             [&](const proto::Node& node) {
+                               return std::binary_search(departed.begin(), departed.end(),
+                                                         NodeId(node.id()));
+                             }),
               nodes.end());
 }
 

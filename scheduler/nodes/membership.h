@@ -26,7 +26,8 @@ namespace covey::scheduler {
 //   Register ─▶ ALIVE ┤
 //                     └── DeclareDead, OnProbeReply ─▶ DEAD
 //
-// A departed node stays listed and never returns: its process registers again, as another node.
+// A departed node never returns: its process registers again, as another node. It stays listed for
+// a while (departed_nodes.h).
 //
 // Invariants:
 //  1. One (role, rank) has at most one ALIVE node; node ids are never reused.
@@ -122,7 +123,8 @@ class Membership {
   // The node is no longer ALIVE. `reason` follows "left" or "declared dead at epoch N".
   void Depart(absl::Time now, const proto::Node& node, proto::Node::State state, std::string reason,
               Transaction& change);
-  void ForgetDepartedClients(Transaction& change) const;
+  // Takes them out of the view. `departed` is in growing order of id.
+  static void Forget(const std::vector<NodeId>& departed, Transaction& change);
 
   const MembershipOptions options_;
   ClusterState& state_;

@@ -385,6 +385,20 @@ TEST_F(MembershipTest, ForgetsTheOldestDepartedClients) {
   EXPECT_GT(view().nodes(3).id(), 5);
 }
 
+// A service whose servers are restarted for months.
+TEST_F(MembershipTest, ForgetsTheOldestDepartedServersAndWorkers) {
+  RegisterAll();
+  NodeId server(2);
+  for (uint64_t i = 0; i < 1000; ++i) {
+    membership_.Leave(kStart, server, "");
+    server = MustRegister(1000 + i, proto::SERVER, 0);
+  }
+  EXPECT_LE(view().nodes_size(), 70);
+  // Those of the groups stay.
+  EXPECT_EQ(view().nodes(0).name(), "worker-0");
+  EXPECT_EQ(view().nodes(1).name(), "worker-1");
+}
+
 TEST_F(MembershipTest, StatusHasOneEntryPerNode) {
   RegisterAll();
   proto::HeartbeatRequest beat;

@@ -14,6 +14,7 @@ def main():
     held, files = [], []
     pause = threading.Event()
     step = 0
+    print("ready", flush=True)
     while not pause.wait(60 / steps_per_minute):
         # Each page is written to, so that it is resident.
         held.append(b"\x5a" * int(mebibytes * (1 << 20) / steps_per_minute))

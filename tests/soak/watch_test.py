@@ -12,7 +12,7 @@ import threading
 import unittest
 
 from tests import report
-from tests.soak import causes, chart, flatness, sampler
+from tests.soak import causes, chart, findings, flatness, sampler
 
 _HOURS_4 = 4 * 3600
 _QUARTERS = flatness.Quarters(0, _HOURS_4)
@@ -92,6 +92,34 @@ class RestartsTest(unittest.TestCase):
         self.assertFalse(self.verdict(lambda born, age: born, seconds=30).is_judged)
 
 
+class FindingsTest(unittest.TestCase):
+    """A server that lives all the time and leaks, others that are restarted and do not."""
+
+    @staticmethod
+    def life(name, born, end, figure):
+        life = sampler.Life("server", name, 7, born)
+        for now in range(born, end, 5):
+            life.add(now, {"resident": figure(now), "anonymous": 5, "files": 10, "threads": 3})
+        return life
+
+    def test_each_process_is_judged_in_its_way(self):
+        lives = [self.life("server-0", 0, _HOURS_4, lambda now: 1000 + now)]
+        lives += [self.life("server-1", born, born + 90, lambda now, born=born: 1000 + now - born)
+                  for born in range(0, _HOURS_4, 90)]
+        gauges = {"tables": ([(now, 5) for now in range(_HOURS_4)], flatness.Allowance(amount=0.5))}
+        found = findings.verdicts(lives, gauges, _QUARTERS)
+        self.assertEqual(9, len(found))
+        self.assertEqual([True] * 9, [verdict.is_judged for verdict in found])
+        self.assertEqual(["server-0: resident"],
+                         [verdict.what for verdict in found if verdict.grows])
+        with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as folder:
+            findings.write(folder, "x", found, lives, [("visit", 1, 2, "")], 240)
+            written = json.loads((pathlib.Path(folder) / "figures.json").read_text())
+            drawn = (pathlib.Path(folder) / "memory.svg").read_text()
+        self.assertEqual(9, len(written["verdicts"]))
+        self.assertEqual(len(lives), drawn.count("<polyline"))
+
+
 class SamplerTest(unittest.TestCase):
     """Of real processes."""
 
@@ -100,8 +128,10 @@ class SamplerTest(unittest.TestCase):
     def growth(self, mebibytes_per_minute):
         leaking = pathlib.Path(__file__).with_name("leaking_program.py")
         enough = threading.Event()
-        with subprocess.Popen([sys.executable, leaking, str(mebibytes_per_minute), "1200"]) as child:
+        with subprocess.Popen([sys.executable, leaking, str(mebibytes_per_minute), "1200"],
+                              stdout=subprocess.PIPE) as child:
             self.addCleanup(child.kill)
+            self.assertEqual(b"ready\n", child.stdout.readline())
             watch = sampler.Sampler(0.05, lambda late: None)
             watch.watch("leaker", "leaker", child.pid)
 
