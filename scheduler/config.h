@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/base/log.h"
 #include "common/cluster/job_durability.h"
 #include "common/grouping/stragglers/straggler_options.h"
 #include "common/grouping/stragglers/straggler_rung.h"
@@ -76,6 +77,8 @@ struct Config {
   bool insecure = false;
   // kLow: other processes of the host come first.
   ProcessPriority priority = ProcessPriority::kNormal;
+  // Of the lines of its log.
+  LogLevel log_level = LogLevel::kInfo;
   // 0 = any free port.
   uint32_t port = 0;
   // The chosen port is written here, atomically. Empty = nowhere.

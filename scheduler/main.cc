@@ -11,6 +11,9 @@
 #include <variant>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
@@ -27,8 +30,10 @@
 #include "common/grouping/stragglers/straggler_rung.h"
 #include "common/metrics/metrics_server.h"
 #include "common/runtime/config_file.h"
+#include "common/runtime/config_reload.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/exposure.h"
+#include "common/runtime/log_level.h"
 #include "common/runtime/process_main.h"
 #include "common/runtime/process_priority.h"
 #include "common/runtime/supervisor_notice.h"
@@ -151,8 +156,16 @@ std::vector<ReadyCondition> Conditions(const Standby& front, const SchedulerActo
           {.name = "log_writable", .holds = log.ok(), .why = std::string(log.message())}};
 }
 
+// Applies the settings of Reloadable; UNAVAILABLE: it has to be repeated.
+using ApplySettings = absl::FunctionRef<absl::Status(const Config& next)>;
+
+// `reload`: called at SIGHUP.
 absl::Status Run(const Config& config, const ProcessConfig& process,
-                 const std::shared_ptr<const TlsCredentials>& tls) {
+                 const std::shared_ptr<const TlsCredentials>& tls,
+                 absl::FunctionRef<void(ApplySettings apply)> reload) {
+  // As they are now; for the loop's thread, and for this one.
+  Config current = config;
+  absl::Duration drain_deadline = config.drain_deadline;
   std::optional<SchedulerActor> actor;
   Standby front;
   Prober prober({});
@@ -191,7 +204,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
     }
     if (recovered) failure.Update(CheckTables(config.durability, *recovered));
     if (!failure.ok()) return RequestTermination();
-    Config dated = config;
+    Config dated = current;
     dated.wall_clock_ahead = absl::Now() - MonotonicNow();
     dated.trace = &trace;
     actor.emplace(dated, std::move(recovered));
@@ -272,19 +285,30 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
   if (outcome.ok()) {
     NotifyReady(absl::StrCat("job ", config.job_name, ", listening on ", config.host, ":",
                              service->port()));
+    const auto apply = [&](const Config& next) {
+      const bool posted = loop.Post([&current, &actor, next](absl::Time, Outbox&) {
+        current = next;
+        if (actor) actor->SetOptions(next);
+      });
+      if (!posted) return absl::UnavailableError("the loop has too much to do; send SIGHUP again");
+      ApplyPriority(next.priority);
+      drain_deadline = next.drain_deadline;
+      return absl::OkStatus();
+    };
+    const auto on_hangup = [&] { reload(apply); };
     const std::optional<int> signal =
-        config.insecure
-            ? WaitForTerminationInsecurely(absl::StrCat(config.host, ":", service->port()))
-            : WaitForTermination();
+        config.insecure ? WaitForTerminationInsecurely(
+                              absl::StrCat(config.host, ":", service->port()), on_hangup)
+                        : WaitForTermination(absl::InfiniteDuration(), on_hangup);
     LogInfo("stopping", {{"signal", signal.value_or(0)}});
-    NotifyStopping(config.drain_deadline + kEndMax);
+    NotifyStopping(drain_deadline + kEndMax);
     const SetOnce<std::monostate> may_end;
     const bool posted = loop.Post([&front, &actor, may_end](absl::Time now, Outbox& outbox) {
       if (!front.leads()) return may_end.Set(std::monostate());
       actor->Stop(
           now, [may_end] { may_end.Set(std::monostate()); }, outbox);
     });
-    if (posted) may_end.WaitFor(config.drain_deadline);
+    if (posted) may_end.WaitFor(drain_deadline);
   }
   service->Shutdown();
   loop.Stop();
@@ -301,20 +325,23 @@ void DeclareStragglers(StragglerOptions& stragglers, ConfigFile& options) {
         return absl::OkStatus();
       },
       [&stragglers] { return std::string(StragglerRungName(stragglers.highest)); },
-      "strongest measure against slow workers; each includes the ones before it: off, observe, "
-      "shift (samples to faster workers), partial (do not wait for late workers), regroup, evict");
-  options.Add("straggler-ratio", &stragglers.slow_ratio,
-              "how many times the median of its group a worker takes per sample to count as slow");
-  options.Add("straggler-probation", &stragglers.probation,
-              "how long an evicted worker waits until it may try again");
+      Reloads(
+          "strongest measure against slow workers; each includes the ones before it: off, observe, "
+          "shift (samples to faster workers), partial (do not wait for late workers), regroup, "
+          "evict"));
   options.Add(
-      "partial-reduce-minimum", &stragglers.partial_minimum,
-      "how many members a group with late members waits for; 0 = all that are in time, at least "
-      "half");
+      "straggler-ratio", &stragglers.slow_ratio,
+      Reloads("how many times the median of its group a worker takes per sample to count as slow"));
+  options.Add("straggler-probation", &stragglers.probation,
+              Reloads("how long an evicted worker waits until it may try again"));
+  options.Add("partial-reduce-minimum", &stragglers.partial_minimum,
+              Reloads("how many members a group with late members waits for; 0 = all that are "
+                      "in time, at least "
+                      "half"));
   options.Add("partial-reduce-grace", &stragglers.partial_grace,
-              "how much longer the group waits for the others; 0 = half the usual step");
+              Reloads("how much longer the group waits for the others; 0 = half the usual step"));
   options.Add("group-members-min", &stragglers.group_members_min,
-              "the straggler ladder never makes a group smaller than this");
+              Reloads("the straggler ladder never makes a group smaller than this"));
 }
 
 void DeclareLog(Config& config, ProcessConfig& process, ConfigFile& options) {
@@ -354,10 +381,13 @@ void DeclareOnLoss(OnLoss& field, ConfigFile& options) {
         }
         return std::string();
       },
-      "when no server has the content of a shard any more: restore (it begins with its part of the "
-      "newest snapshot; where there is none, with the table's first values), begin-anew (with the "
-      "table's first values) or stop (the job ends, to be resumed from a snapshot). A lost "
-      "shard whose first values a program gave, and no snapshot has, always ends the job");
+      Reloads(
+          "when no server has the content of a shard any more: restore (it begins with its part of "
+          "the "
+          "newest snapshot; where there is none, with the table's first values), begin-anew (with "
+          "the "
+          "table's first values) or stop (the job ends, to be resumed from a snapshot). A lost "
+          "shard whose first values a program gave, and no snapshot has, always ends the job"));
 }
 
 void DeclareSnapshots(Config& config, ConfigFile& options) {
@@ -380,20 +410,21 @@ void DeclareSnapshots(Config& config, ConfigFile& options) {
   options.Add(
       "snapshot-every", [&config](absl::string_view text) { return config.SetSnapshotEvery(text); },
       [&config] { return config.SnapshotEvery(); },
-      "how often a snapshot is made: a duration like 10min, a number of examples like "
-      "1e6samples, or both with a comma between; empty = only when asked for");
+      Reloads("how often a snapshot is made: a duration like 10min, a number of examples like "
+              "1e6samples, or both with a comma between; empty = only when asked for"));
   options.Add("snapshots-kept", &config.snapshots_kept,
-              "complete snapshots that stay in the store; older ones are removed");
+              Reloads("complete snapshots that stay in the store; older ones are removed"));
   options.Add(
       "feedback-flush-steps", &config.feedback_flush_steps,
       "with a store: at each multiple of this step, gradients with error feedback travel as "
       "float32 with all that was kept; snapshots of bsp and ssp tables are cut there. 0 = "
       "never. A job that continues another one keeps the other's");
-  options.Add("drain-deadline", &config.drain_deadline,
-              "with a store: how long to go on after a signal while servers leave, too, and the "
-              "job's last state goes into a snapshot");
+  options.Add(
+      "drain-deadline", &config.drain_deadline,
+      Reloads("with a store: how long to go on after a signal while servers leave, too, and the "
+              "job's last state goes into a snapshot"));
   options.Add("snapshot-deadline", &config.snapshot_deadline,
-              "a snapshot that takes longer is given up");
+              Reloads("a snapshot that takes longer is given up"));
 }
 
 void Declare(Config& config, ConfigFile& options) {
@@ -412,20 +443,23 @@ void Declare(Config& config, ConfigFile& options) {
       "accept servers and workers beyond the expected ones, and place workers that register late");
   options.Add(
       "placement-wait", &config.placement_wait,
-      "how long a late worker waits for others to form a new group with, before it joins one");
-  options.Add("replacement-wait", &config.replacement_wait,
-              "how long to wait for a lost server to return before its shards are re-initialized "
-              "elsewhere");
+      Reloads(
+          "how long a late worker waits for others to form a new group with, before it joins one"));
+  options.Add(
+      "replacement-wait", &config.replacement_wait,
+      Reloads("how long to wait for a lost server to return before its shards are re-initialized "
+              "elsewhere"));
   options.Add(
       "lease", &config.lease,
       "how long a server that alone holds a shard serves it without a reply from this scheduler");
   options.Add("regroup-after", &config.regroup_after,
-              "how long after a member has left its group re-forms without it");
+              Reloads("how long after a member has left its group re-forms without it"));
   DeclareStragglers(config.stragglers, options);
   DeclareSnapshots(config, options);
   options.Add(
       "contract-fallback", &config.contract_fallback,
-      "give tables whose momentum asynchrony raises above their target a buffered contract");
+      Reloads(
+          "give tables whose momentum asynchrony raises above their target a buffered contract"));
   options.Add("host", &config.host,
               "address to listen at; one that other hosts reach needs --tls or --insecure");
   options.Add("tls", &config.tls,
@@ -436,6 +470,7 @@ void Declare(Config& config, ConfigFile& options) {
               "everything");
   options.Add("port", &config.port, "port to listen at; 0 = any free port");
   AddPriority(options, &config.priority);
+  AddLogLevel(options, &config.log_level);
   options.Add("port-file", &config.port_file, "file to which the chosen port is written");
 }
 
@@ -446,52 +481,113 @@ void RefuseTls12() {
   COVEY_CHECK(setenv("GRPC_SSL_CIPHER_SUITES", "PSK-AES128-GCM-SHA256", /*overwrite=*/1) == 0);
 }
 
-int Main(int argc, char** argv) {
+// What may change while the scheduler runs.
+std::vector<ConfigReload::Setting> Reloadable() {
+  return {
+      {"stragglers"},
+      {"straggler-ratio"},
+      {"straggler-probation"},
+      {"partial-reduce-minimum"},
+      {"partial-reduce-grace"},
+      {"group-members-min"},
+      {"placement-wait"},
+      {"regroup-after"},
+      {"replacement-wait"},
+      {"on-loss"},
+      {"snapshot-every"},
+      {"snapshots-kept"},
+      {"snapshot-deadline"},
+      {"contract-fallback"},
+      {"drain-deadline"},
+      {"priority", "low"},
+      {"log-level"},
+  };
+}
+
+// The settings of a scheduler and where they come from.
+struct Settings {
+  Settings();
+  Settings(const Settings&) = delete;
+
   Config config;
-  ConfigFile options("covey_scheduler",
-                     "Decides which nodes are in the cluster, and which server holds which shard.");
   ProcessConfig process;
+  bool validate_only = false;
+  ConfigFile options{"covey_scheduler",
+                     "Decides which nodes are in the cluster, and which server holds which shard."};
+};
+
+Settings::Settings() {
   Declare(config, options);
   options.Add("metrics", &process.metrics, MetricsServer::kHelp);
   options.Add("reflection", &process.has_reflection,
               "serve gRPC's reflection, by which tools read the service's definition");
   DeclareLog(config, process, options);
-  bool validate_only = false;
   options.Add("validate-only", &validate_only,
               "check these settings and the certificate, and start nothing");
-  if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
-  InitProcess("scheduler");
-  ApplyPriority(config.priority);
-  config.run = RandomFromSystem() | 1;
-  if (const absl::Status status = config.Validate(); !status.ok()) {
-    LogError("bad_configuration", {{"error", status.message()}});
-    return kExitUsage;
-  }
-  RefuseTls12();
-  AllowManyConnections();
-  const auto tls = LoadTlsCredentials(
-      config.tls, {.role = IdentityRole::kScheduler, .job = config.job_name}, absl::Now());
-  const absl::Status exposed = CheckExposure({.setting = "--host",
-                                              .host = config.host,
-                                              .is_secured = !config.tls.empty(),
-                                              .is_insecure = config.insecure});
-  const absl::Status metrics =
-      MetricsServer::Check(process.metrics, !config.tls.empty(), config.insecure);
+}
+
+// Checks all settings and puts in those that follow from others; null: no TLS.
+absl::StatusOr<std::shared_ptr<const TlsCredentials>> Complete(Settings& settings) {
+  Config& config = settings.config;
+  ProcessConfig& process = settings.process;
+  COVEY_RETURN_IF_ERROR(config.Validate());
+  COVEY_ASSIGN_OR_RETURN(
+      auto tls,
+      LoadTlsCredentials(config.tls, {.role = IdentityRole::kScheduler, .job = config.job_name},
+                         absl::Now()));
+  COVEY_RETURN_IF_ERROR(CheckExposure({.setting = "--host",
+                                       .host = config.host,
+                                       .is_secured = !config.tls.empty(),
+                                       .is_insecure = config.insecure}));
+  COVEY_RETURN_IF_ERROR(
+      MetricsServer::Check(process.metrics, !config.tls.empty(), config.insecure));
   process.log.job_name = config.job_name;
   process.log.file = config.log_file;
   process.log.etcd = absl::StrSplit(process.etcd, ',', absl::SkipWhitespace());
-  for (const absl::Status& status : {tls.status(), exposed, metrics, process.log.Validate()}) {
-    if (status.ok()) continue;
-    LogError("bad_configuration", {{"error", status.message()}});
+  COVEY_RETURN_IF_ERROR(process.log.Validate());
+  if (tls != nullptr) config.identity = tls->identity();
+  config.insecure = config.insecure && !IsLoopback(config.host);
+  return tls;
+}
+
+// SIGHUP. `config`: with which the scheduler was started.
+void Reload(ConfigReload& reload, const Config& config, ApplySettings apply) {
+  Settings read;
+  Settings next;
+  absl::Status status = reload.Read(read.options, next.options);
+  if (status.ok()) status = Complete(read).status();
+  if (status.ok()) status = ConfigReload::Together(next.config.Validate());
+  next.config.run = config.run;
+  next.config.identity = config.identity;
+  next.config.insecure = config.insecure;
+  if (status.ok()) status = apply(next.config);
+  reload.Finish(status, next.config.log_level);
+}
+
+int Main(int argc, char** argv) {
+  HoldHangups();
+  Settings settings;
+  if (const std::optional<int> code = settings.options.LoadForMain(argc, argv)) return *code;
+  ConfigReload reload(settings.options, Reloadable(), argc, argv);
+  Config& config = settings.config;
+  InitProcess("scheduler");
+  SetLogLevel(config.log_level);
+  ApplyPriority(config.priority);
+  config.run = RandomFromSystem() | 1;
+  RefuseTls12();
+  AllowManyConnections();
+  const auto tls = Complete(settings);
+  if (!tls.ok()) {
+    LogError("bad_configuration", {{"error", tls.status().message()}});
     return kExitUsage;
   }
-  if (validate_only) {
+  if (settings.validate_only) {
     LogInfo("settings_valid");
     return EXIT_SUCCESS;
   }
-  if (*tls != nullptr) config.identity = (*tls)->identity();
-  config.insecure = config.insecure && !IsLoopback(config.host);
-  if (const absl::Status status = Run(config, process, *tls); !status.ok()) {
+  const absl::Status status = Run(config, settings.process, *tls,
+                                  [&](ApplySettings apply) { Reload(reload, config, apply); });
+  if (!status.ok()) {
     LogError("failed", {{"error", status.message()}});
     return kExitFailed;
   }

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/log.h"
 #include "common/cluster/limits.h"
 #include "common/runtime/process_priority.h"
 
@@ -79,6 +80,8 @@ struct Config {
   std::string metrics;
   // kLow: other processes of the host come first.
   ProcessPriority priority = ProcessPriority::kNormal;
+  // Of the lines of its log.
+  LogLevel log_level = LogLevel::kInfo;
   // After a signal the server goes on serving until its shards are elsewhere, at most for this
   // duration; 0 … 1 h.
   absl::Duration drain_deadline = absl::Seconds(30);

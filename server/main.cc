@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,8 +27,10 @@
 #include "common/net/host_transport.h"
 #include "common/net/zmq_transport.h"
 #include "common/runtime/config_file.h"
+#include "common/runtime/config_reload.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/exposure.h"
+#include "common/runtime/log_level.h"
 #include "common/runtime/process_main.h"
 #include "common/runtime/process_priority.h"
 #include "common/runtime/supervisor_notice.h"
@@ -105,7 +108,10 @@ class ServerProcess {
       : config_(config),
         tls_(std::move(tls)),
         incarnation_(RandomFromSystem()),
-        job_(JobFingerprint(config.job)) {}
+        job_(JobFingerprint(config.job)),
+        tables_(std::make_shared<TableBudget>(TableBytesMax(config))),
+        queued_bytes_max_(config.queued_bytes_max),
+        current_(config) {}
 
   // Binds the data loops. UNAVAILABLE: a port is in use.
   absl::Status Open() {
@@ -119,17 +125,12 @@ class ServerProcess {
       COVEY_ASSIGN_OR_RETURN(keys_, DataKeys::Make(job_));
     }
     std::vector<std::string> endpoints = {""};
-    queued_bytes_per_loop_ = config_.queued_bytes_max / loops;
-    arriving_bytes_per_loop_ = queued_bytes_per_loop_ / 8;
-    if (config_.rate_max != 0) rate_ = std::make_shared<TokenBucket>(config_.rate_max);
-    if (config_.table_bytes_max != 0) {
-      tables_ = std::make_shared<TableBudget>(config_.table_bytes_max);
-    }
+    const std::shared_ptr<TokenBucket> rate = MakeRate(config_);
     COVEY_RETURN_IF_ERROR(OpenStore(loops));
     COVEY_RETURN_IF_ERROR(OpenRecording());
     recording_bytes_per_loop_ = kRecordingBytes / loops;
     for (uint32_t number = 1; number <= loops; ++number) {
-      COVEY_RETURN_IF_ERROR(OpenDataLoop(number));
+      COVEY_RETURN_IF_ERROR(OpenDataLoop(number, QueueOf(config_, loops), rate));
       endpoints.push_back(data_loops_.back()->transport->endpoint());
     }
     Advertise(endpoints);
@@ -163,21 +164,24 @@ class ServerProcess {
     return StartMetrics();
   }
 
-  // Serves until a signal or the scheduler ends it. OK: left in order.
-  absl::Status Run() {
+  // Serves until a signal or the scheduler ends it. OK: left in order. SIGHUP calls `on_hangup`, on
+  // this thread.
+  absl::Status Run(const std::function<void()>& on_hangup) {
     control_->Start();
     const std::optional<int> signal =
-        config_.insecure ? WaitForTerminationInsecurely(data_loops_.front()->transport->endpoint())
-                         : WaitForTermination();
-    NotifyStopping(config_.drain_deadline + kEndMax);
+        config_.insecure
+            ? WaitForTerminationInsecurely(data_loops_.front()->transport->endpoint(), on_hangup)
+            : WaitForTermination(absl::InfiniteDuration(), on_hangup);
+    const absl::Duration drain_deadline = current_.drain_deadline;
+    NotifyStopping(drain_deadline + kEndMax);
     const std::string reason = absl::StrCat("signal ", signal.value_or(0));
     // Another signal from here on ends the process at once.
-    control_->Post([this, reason](absl::Time now, Outbox& outbox) {
+    control_->Post([this, reason, drain_deadline](absl::Time now, Outbox& outbox) {
       leaving_ = true;
-      actor_->Leave(now, reason, now + config_.drain_deadline, outbox);
+      actor_->Leave(now, reason, now + drain_deadline, outbox);
       MembershipChanged();
     });
-    over_.WaitFor(config_.drain_deadline + kLeaveMax);
+    over_.WaitFor(drain_deadline + kLeaveMax);
     control_->Stop();
     EndRecordings();
     for (const auto& data_loop : data_loops_) data_loop->loop->Stop();
@@ -188,7 +192,60 @@ class ServerProcess {
     return actor_->member().failure();
   }
 
+  // The settings of Reloadable hold as `next` has them, from now on. In `on_hangup`. UNAVAILABLE:
+  // some of the loops have not taken them; to be repeated.
+  absl::Status Reload(const Config& next) {
+    const bool all = std::exchange(half_reloaded_, true);
+    if (all || next.rate_max != current_.rate_max) {
+      const std::shared_ptr<TokenBucket> rate = MakeRate(next);
+      for (const auto& data_loop : data_loops_) {
+        COVEY_RETURN_IF_ERROR(
+            Change(*data_loop->loop, [&actor = *data_loop->actor, rate] { actor.SetRate(rate); }));
+      }
+    }
+    if (all || next.queued_bytes_max != current_.queued_bytes_max) {
+      const Queue queue = QueueOf(next, data_loops_.size());
+      for (const auto& data_loop : data_loops_) {
+        COVEY_RETURN_IF_ERROR(Change(*data_loop->loop, [&self = *data_loop, queue] {
+          self.actor->SetQueuedBytesMax(queue.waiting_bytes);
+          self.credits->SetBudget(queue.arriving_bytes);
+        }));
+      }
+      COVEY_RETURN_IF_ERROR(
+          Change(*control_, [this, bytes = next.queued_bytes_max] { queued_bytes_max_ = bytes; }));
+    }
+    tables_->SetMax(TableBytesMax(next));
+    ApplyPriority(next.priority);
+    current_ = next;
+    half_reloaded_ = false;
+    return absl::OkStatus();
+  }
+
  private:
+  // What may wait in one data loop.
+  struct Queue {
+    size_t arriving_bytes = 0;  // in requests in flight
+    size_t waiting_bytes = 0;
+  };
+  static Queue QueueOf(const Config& config, size_t loops) {
+    const size_t bytes = config.queued_bytes_max / loops;
+    return {.arriving_bytes = bytes / 8, .waiting_bytes = bytes - bytes / 8};
+  }
+  // Null = no limit.
+  static std::shared_ptr<TokenBucket> MakeRate(const Config& config) {
+    return config.rate_max == 0 ? nullptr : std::make_shared<TokenBucket>(config.rate_max);
+  }
+  static uint64_t TableBytesMax(const Config& config) {
+    return config.table_bytes_max == 0 ? TableBudget::kNoLimit : config.table_bytes_max;
+  }
+  // Lets a loop change something of its own.
+  static absl::Status Change(EventLoop& loop, std::function<void()> change) {
+    if (loop.Post([change = std::move(change)](absl::Time, Outbox&) { change(); })) {
+      return absl::OkStatus();
+    }
+    return absl::UnavailableError("a loop has too much to do; send SIGHUP again");
+  }
+
   absl::Status StartMetrics() {
     if (config_.metrics.empty()) return absl::OkStatus();
     COVEY_ASSIGN_OR_RETURN(
@@ -213,7 +270,7 @@ class ServerProcess {
       AddMessageMetrics(counts.messages, page);
       AddLoopMetrics(counts.shards, page);
     }
-    AddLoadMetrics(actor_->load(), *member.view(), config_.queued_bytes_max, page);
+    AddLoadMetrics(actor_->load(), *member.view(), queued_bytes_max_, page);
   }
   std::vector<ReadyCondition> Conditions(absl::Time now) const {
     const Member& member = actor_->member();
@@ -261,7 +318,8 @@ class ServerProcess {
     }
   }
 
-  absl::Status OpenDataLoop(uint32_t number) {
+  absl::Status OpenDataLoop(uint32_t number, const Queue& queue,
+                            const std::shared_ptr<TokenBucket>& rate) {
     auto data_loop = std::make_unique<DataLoop>();
     data_loop->name = absl::StrCat("data-", number);
     const std::string listen =
@@ -283,14 +341,14 @@ class ServerProcess {
     data_loop->actor = std::make_unique<ShardActor>(ShardActor::Options{
         .spare_bytes_max = config_.spare_bytes_max,
         .malformed_at_transport = [&self = *data_loop] { return self.loop->counters().malformed; },
-        .queued_bytes_max = queued_bytes_per_loop_ - arriving_bytes_per_loop_,
+        .queued_bytes_max = queue.waiting_bytes,
         .has_store = store_ != nullptr,
         .recording = RecordingOptions(),
         .device = std::move(device),
         .rows = std::move(rows),
-        .rate = rate_,
+        .rate = rate,
         .tables = tables_});
-    data_loop->credits = std::make_unique<RequestCredits>(arriving_bytes_per_loop_);
+    data_loop->credits = std::make_unique<RequestCredits>(queue.arriving_bytes);
     data_loop->loop =
         std::make_unique<EventLoop>(EventLoop::Options{.job = job_,
                                                        .self = {NodeId(), number},
@@ -357,7 +415,7 @@ class ServerProcess {
       });
     }
     LogInfo("server_joined", {{"rank", member.rank()},
-                              {"node", member.node().value()},
+                              {"id", member.node().value()},
                               {"loops", data_loops_.size()},
                               {"table_memory", config_.table_memory},
                               {"endpoint", data_loops_.front()->transport->endpoint()}});
@@ -372,10 +430,7 @@ class ServerProcess {
   ProcessTrace trace_{RandomFromSystem()};
   std::optional<SocketFolder> folder_;
   std::shared_ptr<DataKeys> keys_;  // null = messages are not sealed
-  size_t queued_bytes_per_loop_ = 0;
-  size_t arriving_bytes_per_loop_ = 0;   // a part of the field before
-  std::shared_ptr<TokenBucket> rate_;    // null = no limit
-  std::shared_ptr<TableBudget> tables_;  // likewise
+  const std::shared_ptr<TableBudget> tables_;
   std::vector<std::unique_ptr<DataLoop>> data_loops_;
   DataLoopsPort data_loops_port_{data_loops_};
   std::unique_ptr<StoreThread> store_;  // null = none
@@ -390,8 +445,13 @@ class ServerProcess {
   const SetOnce<std::monostate> over_;      // set when this process is no longer a member
 
   // Owned by the control loop's thread.
+  uint64_t queued_bytes_max_;
   bool serving_ = false;
   bool leaving_ = false;
+
+  // Owned by the thread of Run.
+  Config current_;              // the settings as they are now
+  bool half_reloaded_ = false;  // some loops may have others
 };
 
 int ExitCode(const absl::Status& status) {
@@ -399,9 +459,28 @@ int ExitCode(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ? 3 : 1;
 }
 
-int Main(int argc, const char* const* argv) {
+// What may change while the server runs.
+std::vector<ConfigReload::Setting> Reloadable() {
+  return {
+      {"queued-bytes-max"}, {"rate-max"},  {"table-bytes-max"},
+      {"priority", "low"},  {"log-level"}, {"drain-deadline"},
+  };
+}
+
+// The settings of a server and where they come from.
+struct Settings {
+  Settings() { Declare(); }
+  Settings(const Settings&) = delete;
+
   Config config;
-  ConfigFile options("covey_server", "Holds shards of tables and applies the pushes of workers.");
+  bool validate_only = false;
+  ConfigFile options{"covey_server", "Holds shards of tables and applies the pushes of workers."};
+
+ private:
+  void Declare();
+};
+
+void Settings::Declare() {
   options.Add("scheduler", &config.scheduler, "HOST:PORT[,HOST:PORT] of the scheduler");
   options.Add("job", &config.job, "name of the job; must equal the scheduler's");
   options.Add("rank", &config.rank, "wanted rank among the servers; -1 = any");
@@ -440,53 +519,70 @@ int Main(int argc, const char* const* argv) {
   options.Add("spare-bytes-max", ConfigFile::Bytes{&config.spare_bytes_max},
               "memory kept per data loop for updates while old values are still being sent");
   options.Add("queued-bytes-max", ConfigFile::Bytes{&config.queued_bytes_max},
-              "memory for all waiting requests; beyond it clients are told to retry later");
+              Reloads("memory for all waiting requests; beyond it clients are told to retry "
+                      "later"));
   options.Add(
       "rate-max", ConfigFile::Bytes{&config.rate_max},
-      "bytes of tensors per second that this server may receive and send; beyond it clients "
-      "are told to retry later; 0 = no limit");
+      Reloads("bytes of tensors per second that this server may receive and send; beyond it "
+              "clients are told to retry later; 0 = no limit"));
   options.Add("table-bytes-max", ConfigFile::Bytes{&config.table_bytes_max},
-              "bytes that the tables may take; what does not fit is refused; 0 = no limit");
+              Reloads("bytes that the tables may take; what does not fit is refused; 0 = no "
+                      "limit"));
   AddPriority(options, &config.priority);
+  AddLogLevel(options, &config.log_level);
   options.Add("drain-deadline", &config.drain_deadline,
-              "how long to go on serving after a signal while the shards move elsewhere");
+              Reloads("how long to go on serving after a signal while the shards move "
+                      "elsewhere"));
   options.Add("join-deadline", &config.join_deadline, "give up joining after this duration");
-  bool validate_only = false;
   options.Add("validate-only", &validate_only,
               "check these settings and the certificate, and start nothing");
-  if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
+}
+
+// Checks all settings and puts in those that the host and the certificate know; null: no TLS.
+absl::StatusOr<std::shared_ptr<const TlsCredentials>> Complete(Config& config) {
+  COVEY_RETURN_IF_ERROR(config.Validate());
+  COVEY_ASSIGN_OR_RETURN(config.labels, FindTopologyLabels(config.labels));
+  COVEY_RETURN_IF_ERROR(MetricsServer::Check(config.metrics, !config.tls.empty(), config.insecure));
+  COVEY_ASSIGN_OR_RETURN(
+      auto tls,
+      LoadTlsCredentials(config.tls,
+                         {.role = IdentityRole::kServer, .job = config.job, .rank = config.rank},
+                         WallClockNow()));
+  if (tls != nullptr) config.rank = tls->RankOr(IdentityRole::kServer, config.rank);
+  config.insecure = config.insecure && !IsLoopback(config.data_host);
+  return tls;
+}
+
+// SIGHUP.
+void Reload(ConfigReload& reload, ServerProcess& process) {
+  Settings read;
+  Settings next;
+  absl::Status status = reload.Read(read.options, next.options);
+  if (status.ok()) status = Complete(read.config).status();
+  if (status.ok()) status = ConfigReload::Together(next.config.Validate());
+  if (status.ok()) status = process.Reload(next.config);
+  reload.Finish(status, next.config.log_level);
+}
+
+int Main(int argc, const char* const* argv) {
+  HoldHangups();
+  Settings settings;
+  if (const std::optional<int> code = settings.options.LoadForMain(argc, argv)) return *code;
+  ConfigReload reload(settings.options, Reloadable(), argc, argv);
+  Config& config = settings.config;
   InitProcess(config.rank < 0 ? "server" : absl::StrCat("server-", config.rank));
+  SetLogLevel(config.log_level);
   AllowManyConnections();
   ApplyPriority(config.priority);
-  if (const absl::Status status = config.Validate(); !status.ok()) {
-    LogError("server_config", {{"reason", status.message()}});
-    return 2;
-  }
-  absl::StatusOr<std::string> labels = FindTopologyLabels(config.labels);
-  if (!labels.ok()) {
-    LogError("server_config", {{"reason", labels.status().message()}});
-    return 2;
-  }
-  config.labels = *std::move(labels);
-  if (const absl::Status status =
-          MetricsServer::Check(config.metrics, !config.tls.empty(), config.insecure);
-      !status.ok()) {
-    LogError("server_config", {{"reason", status.message()}});
-    return 2;
-  }
-  auto tls = LoadTlsCredentials(
-      config.tls, {.role = IdentityRole::kServer, .job = config.job, .rank = config.rank},
-      WallClockNow());
+  const auto tls = Complete(config);
   if (!tls.ok()) {
     LogError("server_config", {{"reason", tls.status().message()}});
     return 2;
   }
-  if (*tls != nullptr) config.rank = (*tls)->RankOr(IdentityRole::kServer, config.rank);
-  config.insecure = config.insecure && !IsLoopback(config.data_host);
   if (config.transport != "ipc" && config.advertise_data.empty()) {
     WarnIfOutOfReach("--data-host", config.data_host, config.scheduler);
   }
-  if (validate_only) {
+  if (settings.validate_only) {
     LogInfo("settings_valid");
     return 0;
   }
@@ -495,7 +591,8 @@ int Main(int argc, const char* const* argv) {
     LogError("server_not_started", {{"reason", status.message()}});
     return 1;
   }
-  const absl::Status status = WithReason(process.Run(), tls->get(), WallClockNow());
+  const absl::Status status =
+      WithReason(process.Run([&] { Reload(reload, process); }), tls->get(), WallClockNow());
   if (status.ok()) {
     LogInfo("server_left");
   } else {

@@ -9,7 +9,6 @@
 #include <iostream>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -24,9 +23,6 @@ namespace {
 
 constexpr int kExitUsage = 2;
 
-std::string VariableOf(absl::string_view name) {
-  return absl::StrCat("COVEY_", absl::StrReplaceAll(absl::AsciiStrToUpper(name), {{"-", "_"}}));
-}
 std::string KeyOf(absl::string_view name) { return absl::StrReplaceAll(name, {{"-", "_"}}); }
 
 // As a YAML scalar that reads back as the same string.
@@ -168,8 +164,8 @@ absl::StatusOr<ConfigFile::Flags> ConfigFile::ReadFlags(
   for (size_t i = 0; i < options_.size(); ++i) {
     const Option& option = options_[i];
     const std::string flag = absl::StrCat("--", option.name);
-    const std::string help =
-        absl::StrCat(option.help, " [", VariableOf(option.name), "=", option.print(), "]");
+    const std::string help = absl::StrCat(option.help, " [", EnvironmentVariableOf(option.name),
+                                          "=", option.print(), "]");
     given.push_back(option.is_switch ? app.add_flag(flag, values[i], help)
                                      : app.add_option(flag, values[i], help));
     if (option.is_list) given.back()->join(',');
@@ -260,7 +256,7 @@ absl::StatusOr<ConfigFile::Outcome> ConfigFile::Load(const std::vector<std::stri
     COVEY_RETURN_IF_ERROR(ReadFile(file_variable));
   }
   for (Option& option : options_) {
-    const std::string variable = VariableOf(option.name);
+    const std::string variable = EnvironmentVariableOf(option.name);
     if (const char* value = environment(variable.c_str())) {
       COVEY_RETURN_IF_ERROR(Assign(option, value, absl::StrCat("environment ", variable)));
     }

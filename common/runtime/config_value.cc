@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/check.h"
@@ -113,6 +114,10 @@ std::string FormatBytes(uint64_t bytes) {
     }
   }
   return absl::StrCat(bytes);
+}
+
+std::string EnvironmentVariableOf(absl::string_view name) {
+  return absl::StrCat("COVEY_", absl::StrReplaceAll(absl::AsciiStrToUpper(name), {{"-", "_"}}));
 }
 
 std::string NearestName(absl::string_view name, const std::vector<std::string>& known) {

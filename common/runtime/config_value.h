@@ -39,6 +39,9 @@ absl::StatusOr<uint64_t> ParseBytes(absl::string_view text);
 // The shortest exact form: "256MiB", "1000".
 std::string FormatBytes(uint64_t bytes);
 
+// The environment variable of an option: "data-loops" -> "COVEY_DATA_LOOPS".
+std::string EnvironmentVariableOf(absl::string_view name);
+
 // The element of `known` with the smallest edit distance to `name`; the first of several.
 // Precondition: `known` is not empty.
 std::string NearestName(absl::string_view name, const std::vector<std::string>& known);

@@ -71,10 +71,11 @@ void WarnOfExposure(absl::string_view address) {
                           {"text", "everybody who reaches this address takes part in the job"}});
 }
 
-std::optional<int> WaitForTerminationInsecurely(absl::string_view address) {
+std::optional<int> WaitForTerminationInsecurely(absl::string_view address,
+                                                const std::function<void()>& on_hangup) {
   while (true) {
     WarnOfExposure(address);
-    if (const std::optional<int> signal = WaitForTermination(kWarnEvery)) return signal;
+    if (const std::optional<int> signal = WaitForTermination(kWarnEvery, on_hangup)) return signal;
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -40,6 +41,7 @@ void AllowManyConnections();
 // Logs a warning that everybody who reaches `address` is served.
 void WarnOfExposure(absl::string_view address);
 // As WaitForTermination; meanwhile WarnOfExposure, once a minute.
-std::optional<int> WaitForTerminationInsecurely(absl::string_view address);
+std::optional<int> WaitForTerminationInsecurely(absl::string_view address,
+                                                const std::function<void()>& on_hangup);
 
 }  // namespace covey

@@ -53,6 +53,28 @@ sigset_t TerminationSignals() {
   return signals;
 }
 
+// `on_hangup`: null = SIGHUP is not waited for.
+std::optional<int> AwaitTermination(absl::Duration timeout,
+                                    const std::function<void()>* on_hangup) {
+  const sigset_t ends = TerminationSignals();
+  sigset_t signals = ends;
+  if (on_hangup != nullptr) sigaddset(&signals, SIGHUP);
+  const absl::Time until = MonotonicNow() + timeout;
+  while (true) {
+    const timespec left = absl::ToTimespec(std::max(absl::ZeroDuration(), until - MonotonicNow()));
+    const int number = timeout == absl::InfiniteDuration() ? sigwaitinfo(&signals, nullptr)
+                                                           : sigtimedwait(&signals, nullptr, &left);
+    if (number == SIGHUP) {
+      (*on_hangup)();
+    } else if (number >= 0) {
+      pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+      return number;
+    } else if (errno != EINTR) {
+      return std::nullopt;
+    }
+  }
+}
+
 }  // namespace
 
 void KeepFreedMemory() {
@@ -82,17 +104,19 @@ std::string HostName() {
 }
 
 std::optional<int> WaitForTermination(absl::Duration timeout) {
-  const sigset_t signals = TerminationSignals();
-  const absl::Time until = MonotonicNow() + timeout;
-  int number = -1;
-  do {
-    const timespec left = absl::ToTimespec(std::max(absl::ZeroDuration(), until - MonotonicNow()));
-    number = timeout == absl::InfiniteDuration() ? sigwaitinfo(&signals, nullptr)
-                                                 : sigtimedwait(&signals, nullptr, &left);
-  } while (number < 0 && errno == EINTR);
-  if (number < 0) return std::nullopt;
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-  return number;
+  return AwaitTermination(timeout, nullptr);
+}
+
+void HoldHangups() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+std::optional<int> WaitForTermination(absl::Duration timeout,
+                                      const std::function<void()>& on_hangup) {
+  return AwaitTermination(timeout, &on_hangup);
 }
 
 void RequestTermination() { kill(getpid(), SIGTERM); }

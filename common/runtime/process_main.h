@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -32,6 +33,14 @@ std::string HostName();
 // first. After the first signal was returned, further ones have their default effect, so a second
 // Ctrl-C kills.
 std::optional<int> WaitForTermination(absl::Duration timeout = absl::InfiniteDuration());
+
+// For services. From now on SIGHUP ends neither this process nor the programs that it starts: it
+// waits for WaitForTermination with `on_hangup`. First in main, before it starts a thread.
+void HoldHangups();
+// As above; meanwhile SIGHUP calls `on_hangup`, on this thread. Several that come together call it
+// once, after the last of them.
+std::optional<int> WaitForTermination(absl::Duration timeout,
+                                      const std::function<void()>& on_hangup);
 
 // Makes WaitForTermination return SIGTERM, when the program itself wants to end. Thread-safe.
 void RequestTermination();

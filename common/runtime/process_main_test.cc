@@ -53,5 +53,34 @@ TEST(ProcessMainDeathTest, ASecondSignalKills) {
       testing::KilledBySignal(SIGINT), "");
 }
 
+TEST(ProcessMainDeathTest, AHangupCallsAndEndsNothing) {
+  EXPECT_EXIT(
+      {
+        HoldHangups();
+        InitProcess("test");
+        int calls = 0;
+        kill(getpid(), SIGHUP);
+        WaitForTermination(absl::Milliseconds(1), [&] { ++calls; });
+        kill(getpid(), SIGHUP);
+        kill(getpid(), SIGTERM);
+        const bool ended =
+            WaitForTermination(absl::InfiniteDuration(), [&] { ++calls; }) == SIGTERM;
+        // Not even now.
+        kill(getpid(), SIGHUP);
+        std::exit(ended && calls == 2 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(ProcessMainDeathTest, AHangupEndsAProgramThatIsNoService) {
+  EXPECT_EXIT(
+      {
+        InitProcess("test");
+        kill(getpid(), SIGHUP);
+        std::exit(1);
+      },
+      testing::KilledBySignal(SIGHUP), "");
+}
+
 }  // namespace
 }  // namespace covey

@@ -33,6 +33,12 @@ class SystemdTest(cluster.ProcessTest):
         self.assertEqual(["covey-scheduler.service", "covey-server@.service",
                           "covey-worker@.service"], [unit.name for unit in _UNITS])
 
+    def test_services_reload_and_programs_of_users_do_not(self):
+        # SIGHUP would end a worker.
+        reload = r"^ExecReload=/bin/kill -HUP \$MAINPID$"
+        self.assertEqual([True, True, False],
+                         [bool(re.search(reload, unit.read_text(), re.M)) for unit in _UNITS])
+
     def test_they_restrict_the_same(self):
         scheduler, server, worker = map(_restrictions, _UNITS)
         self.assertGreater(len(scheduler), 20)

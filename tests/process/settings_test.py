@@ -3,9 +3,10 @@
 
 import json
 import os
+import subprocess
 
 from tests import report
-from tests.process import cluster
+from tests.process import cluster, program
 
 _WHOLE = 'is not a whole number from 0 to 4294967295; see --help'
 _DURATION = 'is not a duration; write it like 500ms, 2s or 1h30m; see --help'
@@ -105,6 +106,8 @@ _ENVIRONMENTS = (
     (cluster.SCHEDULER, "COVEY_PORT", "x", f'environment COVEY_PORT: "x" {_WHOLE}'),
     (cluster.SCHEDULER, "COVEY_CONFIG", "/nowhere", "cannot read the configuration file /nowhere; check its name"),
     (cluster.SERVER, "COVEY_TABLE_BYTES_MAX", "much", f'environment COVEY_TABLE_BYTES_MAX: "much" {_SIZE}'),
+    (cluster.SERVER, "COVEY_LOG_LEVEL", "loud",
+     'environment COVEY_LOG_LEVEL: "loud" is neither debug, info, warning nor error; see --help'),
     (cluster.SERVER, "COVEY_SCHEDULER", "h", f"--scheduler is 'h'; {_PLACE}"),
 )
 # What a server needs.
@@ -112,9 +115,9 @@ _SOMEWHERE = ["--scheduler", "127.0.0.1:1"]
 
 
 class SettingsTest(cluster.ProcessTest):
-    def _check(self, program, arguments, environment=None):
+    def _check(self, binary, arguments, environment=None):
         """Exit code and what the process says last."""
-        ended = self.run_to_end(os.path.basename(program), [program, *arguments, "--validate-only"],
+        ended = self.run_to_end(os.path.basename(binary), [binary, *arguments, "--validate-only"],
                                 {"COVEY_LOG_FORMAT": "json", **(environment or {})})
         last = ended.lines()[-1]
         if last.startswith("{"):
@@ -122,9 +125,9 @@ class SettingsTest(cluster.ProcessTest):
             return ended.code, entry.get("error") or entry.get("reason") or entry["event"]
         return ended.code, last.partition(": ")[2]
 
-    def _refused(self, message, program, arguments, environment=None):
+    def _refused(self, message, binary, arguments, environment=None):
         with self.subTest(arguments=arguments, environment=environment):
-            self.assertEqual((2, message), self._check(program, arguments, environment))
+            self.assertEqual((2, message), self._check(binary, arguments, environment))
 
     def test_wrong_settings_are_refused(self):
         wrong = len(_SCHEDULER_FLAGS) + len(_SERVER_FLAGS) + len(_FILES) + len(_ENVIRONMENTS)
@@ -139,8 +142,21 @@ class SettingsTest(cluster.ProcessTest):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
             self._refused(message.format(file=path), cluster.SCHEDULER, ["--config", path])
-        for program, name, value, message in _ENVIRONMENTS:
-            self._refused(message, program, [], {name: value})
+        for binary, name, value, message in _ENVIRONMENTS:
+            self._refused(message, binary, [], {name: value})
+
+    def test_a_refusal_is_json_whatever_bytes_it_is_about(self):
+        for odd in (b"\xff\xfe", b'"\\', b"\n\r\x1b[2J\x7f", "\u2028\u2029\x85".encode(), b"\xed\xa0\x80",
+                    "\U0001f600".encode(), b"\xc3" * 50_000):
+            ended = subprocess.run(
+                [cluster.SERVER, *_SOMEWHERE, "--validate-only", b"--transport=" + odd],
+                env={"COVEY_LOG_FORMAT": "json"}, capture_output=True, timeout=program.PATIENCE_SECONDS)
+            self.assertEqual(2, ended.returncode, odd)
+            [line] = ended.stderr.decode("utf-8", "strict").splitlines()
+            said = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c
+                           for c in odd.decode("utf-8", "surrogateescape"))
+            self.assertEqual(f"--transport is '{said}'; choose auto, tcp or ipc",
+                             json.loads(line)["reason"])
 
     def test_valid_settings_start_nothing(self):
         port_file = os.path.join(self.folder, "port")

@@ -64,6 +64,7 @@ _BANS = [
             "client/c/definitions*.cc": "where a config of the library takes its values from",
             "common/base/planted_bug_switch.cc": "tests plant a bug in a program as it is",
             "common/runtime/config_file.cc": "where a config takes its values from",
+            "common/runtime/config_reload.cc": "where a config takes its values from, again",
             "common/runtime/process_main.cc": "reads how to log, before there is a config",
             "common/runtime/supervisor_notice*.cc": "finds the supervisor that has started the process",
             "common/runtime/topology_labels.cc": "reads what Slurm and Kubernetes say of a process",
