@@ -75,7 +75,7 @@ workers:
         self.write("  program: fashion_mnist\n"
                    "  arguments: [--epochs, 1, --hidden, 32, --contract, buffered]\n")
         dry = self.covey(0, "up", "--dry-run", self.file)
-        self.assertIn("covey_server", str(dry))
+        self.assertEqual(2, dry.count("^# server-. on .*covey_server .--job"), dry)
         self.assertFalse(os.path.exists(self.hosts.folder(0)), "a dry run does nothing")
         self.assertEqual({"not started"}, set(self.states(1).values()))
         up = self.covey(0, "up", self.file)

@@ -54,6 +54,8 @@ PermitRootLogin yes
 Subsystem sftp internal-sftp
 """)
         daemon = self._test.start(f"sshd-{node.name}", [*node.command(), _SSHD, "-D", "-e", "-f", config])
+        # It writes its title over the environment by which others are found and killed.
+        self._test.addCleanup(daemon.signal, signal.SIGKILL)
         daemon.await_line("Server listening")
         return daemon
 
