@@ -36,7 +36,7 @@ constexpr uint32_t kLogLines = 1;
 
 // Paths of this machine are relative to the file.
 std::string PathBeside(const std::string& file, const std::string& path) {
-  return absl::StartsWith(path, "/") ? path : absl::StrCat(FolderOf(file), "/", path);
+  return absl::StartsWith(path, "/") ? path : absl::StrCat(FolderOf(file), absl::EndsWith(FolderOf(file), "/") ? "" : "/", path);
 }
 
 absl::StatusOr<ClusterFile> ReadFile(const std::string& path) {

@@ -114,9 +114,6 @@ class Start {
       : file_(file), processes_(PlanProcesses(file)), hosts_(file), watch_(file, hosts_) {}
 
   absl::Status Run() {
-    if (!file_.insecure) {
-      COVEY_RETURN_IF_ERROR(PrepareCertificates(file_.tls, file_.job, WallClockNow()));
-    }
     COVEY_RETURN_IF_ERROR(Prepare());
     COVEY_RETURN_IF_ERROR(LeaveOutFinished());
     COVEY_RETURN_IF_ERROR(Copy());
@@ -237,7 +234,13 @@ void AddLines(absl::string_view head, const std::vector<std::vector<std::string>
 
 }  // namespace
 
-absl::Status StartCluster(const ClusterFile& file) { return Start(file).Run(); }
+absl::Status StartCluster(const ClusterFile& file) {
+  // Before anything reads them.
+  if (!file.insecure) {
+    COVEY_RETURN_IF_ERROR(PrepareCertificates(file.tls, file.job, WallClockNow()));
+  }
+  return Start(file).Run();
+}
 
 std::string DryRunText(const ClusterFile& file) {
   const std::vector<PlannedProcess> processes = PlanProcesses(file);
