@@ -5,6 +5,7 @@
 #include "client/cli/bench/bench_command.h"
 #include "client/cli/certificates/certificates_command.h"
 #include "client/cli/chaos/chaos_command.h"
+#include "client/cli/cluster/cluster_command.h"
 #include "client/cli/command_line.h"
 #include "client/cli/dashboard/dashboard_command.h"
 #include "client/cli/doctor/doctor_command.h"
@@ -32,6 +33,7 @@ constexpr Command kCommands[] = {
     {"certificates", "makes, renews and checks the certificates of a job", CertificatesCommand},
     {"chaos", "injects faults into a small cluster of its own and checks the promises",
      ChaosCommand},
+    {"cluster", "starts, shows and ends a cluster on plain hosts, over ssh", ClusterCommand},
     {"dashboard", "shows a running cluster in a browser on this machine", DashboardCommand},
     {"doctor", "finds what is wrong with this machine and with a cluster", DoctorCommand},
     {"drain", "drains a server or worker: it leaves without losing anything", DrainCommand},
