@@ -48,8 +48,11 @@ class Chains {
  public:
   Chains(const ChainsOptions& options, ClusterState& state) : state_(state), lost_(options) {}
 
-  // As LostShards::SetOptions.
-  void SetOptions(const ChainsOptions& options) { lost_.SetOptions(options); }
+  // Shards that wait are judged by these at the next reconciliation, which is due at once.
+  void SetOptions(const ChainsOptions& options) {
+    lost_.SetOptions(options);
+    is_due_ = true;
+  }
 
   // The lease of a departed server: until then it may serve the shards that it alone holds.
   void Fence(NodeId server, absl::Time until) { lost_.Fence(server, until); }

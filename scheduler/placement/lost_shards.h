@@ -29,11 +29,8 @@ class LostShards {
  public:
   explicit LostShards(const ChainsOptions& options) : options_(options) {}
 
-  // Shards that wait are judged by these at the next round, which is due at once.
-  void SetOptions(const ChainsOptions& options) {
-    options_ = options;
-    next_round_ = absl::InfinitePast();
-  }
+  // From the next round on.
+  void SetOptions(const ChainsOptions& options) { options_ = options; }
 
   // The lease of a departed server: until then it may serve the shards that it alone holds.
   void Fence(NodeId server, absl::Time until) { fenced_until_[server] = until; }
