@@ -164,11 +164,11 @@ workers:
                                 "synthetic for worker-0; install it there, or list its file in `copy`"))
         self.assertEqual({"not started"}, set(self.states(1).values()))
         self.synthetic(copy="no_such_file")
-        self.covey(1, "up", self.file).await_line("no_such_file: No such file")
+        self.covey(2, "up", self.file).await_line("copy: there is no file .*/no_such_file")
 
     def test_a_port_that_is_taken_is_shown_with_the_end_of_the_log(self):
         self.synthetic()
-        listen = ("import socket, time\nsocket.create_server(('%s', 7070))\nprint('listens', flush=True)\n"
+        listen = ("import socket, time\nlistener = socket.create_server(('%s', 7070))\nprint('listens', flush=True)\n"
                   "time.sleep(600)" % self.address(0))
         self.start("listener", [*self.hosts.nodes[0].command(), "python3", "-c", listen]).await_line("listens")
         up = self.covey(1, "up", self.file)

@@ -164,6 +164,7 @@ _BANS = [
             "common/base/buffer*.cc": "out of memory, as operator new says it",
             "common/faults/fault_file.cc": "where yaml-cpp throws mistakes",
             "common/net/zmq/zmq_part.cc": "out of memory, as operator new says it",
+            "client/cli/cluster/cluster_file.cc": "where yaml-cpp throws mistakes",
             "common/runtime/config_file.cc": "where yaml-cpp and CLI11 throw mistakes",
             "server/replication/shard_content*.cc": "a shard for which there is no memory fails alone",
         },

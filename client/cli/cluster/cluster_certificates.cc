@@ -55,12 +55,10 @@ absl::Status PrepareCertificates(const std::string& folder, const std::string& j
   }
   COVEY_ASSIGN_OR_RETURN(const auto authority, CertificateAuthority::Open(authority_folder));
   for (const IdentityRole role : kIdentityRoles) {
-    const Identity identity = {
-        .trust_domain = authority->trust_domain(), .job = job, .role = role};
+    const Identity identity = {.trust_domain = authority->trust_domain(), .job = job, .role = role};
     const std::string of_role = CertificateFolder(folder, NameOf(role));
     if (IsFresh(of_role, identity, now)) continue;
-    COVEY_RETURN_IF_ERROR(
-        authority->Issue(identity, now, LifetimeOf(role), of_role).status());
+    COVEY_RETURN_IF_ERROR(authority->Issue(identity, now, LifetimeOf(role), of_role).status());
   }
   return absl::OkStatus();
 }

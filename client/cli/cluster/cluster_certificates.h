@@ -17,8 +17,7 @@ namespace covey::cli {
 // Makes what is missing, and renews what is past half of its life. Without `ca` the folders of
 // roles may come from another authority: then they are only checked. Blocks on the disk.
 // FAILED_PRECONDITION, …: which folder, why and what to do.
-absl::Status PrepareCertificates(const std::string& folder, const std::string& job,
-                                 absl::Time now);
+absl::Status PrepareCertificates(const std::string& folder, const std::string& job, absl::Time now);
 
 // The folder of a role in it. Pure.
 std::string CertificateFolder(const std::string& folder, absl::string_view role);

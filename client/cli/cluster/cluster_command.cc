@@ -36,7 +36,9 @@ constexpr uint32_t kLogLines = 1;
 
 // Paths of this machine are relative to the file.
 std::string PathBeside(const std::string& file, const std::string& path) {
-  return absl::StartsWith(path, "/") ? path : absl::StrCat(FolderOf(file), absl::EndsWith(FolderOf(file), "/") ? "" : "/", path);
+  return absl::StartsWith(path, "/")
+             ? path
+             : absl::StrCat(FolderOf(file), absl::EndsWith(FolderOf(file), "/") ? "" : "/", path);
 }
 
 absl::StatusOr<ClusterFile> ReadFile(const std::string& path) {
@@ -44,7 +46,13 @@ absl::StatusOr<ClusterFile> ReadFile(const std::string& path) {
   COVEY_ASSIGN_OR_RETURN(ClusterFile file, ParseClusterFile(text, path));
   COVEY_RETURN_IF_ERROR(ResolveAddresses(&file));
   file.tls = PathBeside(path, file.tls);
-  for (std::string& each : file.copy) each = PathBeside(path, each);
+  for (std::string& each : file.copy) {
+    each = PathBeside(path, each);
+    if (access(each.c_str(), R_OK) != 0) {
+      return absl::NotFoundError(absl::StrCat(path, ": copy: there is no file ", each,
+                                              " that can be read; correct its path"));
+    }
+  }
   if (!file.ssh.identity.empty()) file.ssh.identity = PathBeside(path, file.ssh.identity);
   return file;
 }
@@ -93,9 +101,8 @@ int Run(const ClusterFile& file, const ClusterOptions& asked) {
       return Report("cluster down",
                     StopCluster(file, {.deadline = asked.deadline, .kill = asked.kill}));
     case ClusterOptions::Action::kLogs:
-      return Report("cluster logs",
-                    PrintLogs(file, asked.names,
-                              {.lines = asked.lines, .is_followed = asked.follow}));
+      return Report("cluster logs", PrintLogs(file, asked.names,
+                                              {.lines = asked.lines, .is_followed = asked.follow}));
   }
   return kExitFailed;
 }

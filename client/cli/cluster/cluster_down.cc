@@ -31,10 +31,9 @@ class Stop {
   absl::Status Run() {
     COVEY_RETURN_IF_ERROR(End(IdentityRole::kWorker));
     if (HasStore(file_)) {
-      COVEY_RETURN_IF_ERROR(
-          Order(IdentityRole::kScheduler,
-                {.signal = StopSignal::kTerminate, .wait = absl::ZeroDuration()})
-              .status());
+      COVEY_RETURN_IF_ERROR(Order(IdentityRole::kScheduler,
+                                  {.signal = StopSignal::kTerminate, .wait = absl::ZeroDuration()})
+                                .status());
     }
     COVEY_RETURN_IF_ERROR(End(IdentityRole::kServer));
     COVEY_RETURN_IF_ERROR(End(IdentityRole::kScheduler));

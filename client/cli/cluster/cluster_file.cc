@@ -65,8 +65,9 @@ class Reader {
     for (const std::string& flag : file_.scheduler.arguments) {
       if (!absl::StartsWith(flag, "--groups=") && !absl::StartsWith(flag, "--workers=")) continue;
       return Wrong(top.AtKey("scheduler"),
-                   absl::StrCat(flag, " follows from `groups` and `workers` of this file; leave it "
-                                      "out of flags"));
+                   absl::StrCat(flag,
+                                " follows from `groups` and `workers` of this file; leave it "
+                                "out of flags"));
     }
     return absl::OkStatus();
   }
@@ -111,9 +112,9 @@ class Reader {
     COVEY_RETURN_IF_ERROR(ssh.ReadWords("options", &file_.ssh.options));
     for (const std::string& option : file_.ssh.options) {
       if (option.find('=') == std::string::npos || !absl::ascii_isalpha(option[0])) {
-        return Wrong(ssh.AtKey("options"),
-                     absl::StrCat("\"", option, "\" is no option; write NAME=VALUE, as in "
-                                                "StrictHostKeyChecking=accept-new"));
+        return Wrong(ssh.AtKey("options"), absl::StrCat("\"", option,
+                                                        "\" is no option; write NAME=VALUE, as in "
+                                                        "StrictHostKeyChecking=accept-new"));
       }
     }
     COVEY_RETURN_IF_ERROR(ssh.Read("connect_deadline", &file_.ssh.connect_deadline));
@@ -122,8 +123,8 @@ class Reader {
     }
     COVEY_RETURN_IF_ERROR(ssh.Read("at_once", &file_.ssh.at_once));
     if (file_.ssh.at_once == 0 || file_.ssh.at_once > kAtOnceMax) {
-      return Wrong(ssh.AtKey("at_once"), absl::StrCat("at_once is ", file_.ssh.at_once,
-                                                      "; give 1 to ", kAtOnceMax));
+      return Wrong(ssh.AtKey("at_once"),
+                   absl::StrCat("at_once is ", file_.ssh.at_once, "; give 1 to ", kAtOnceMax));
     }
     return absl::OkStatus();
   }
@@ -153,7 +154,8 @@ class Reader {
     if (!hosts.IsDefined()) return absl::OkStatus();
     are_listed_ = true;
     if (!hosts.IsMap()) {
-      return Wrong(top.AtKey("hosts"), "hosts is to be a list of `NAME: {address: …}`; write it so");
+      return Wrong(top.AtKey("hosts"),
+                   "hosts is to be a list of `NAME: {address: …}`; write it so");
     }
     for (const auto& entry : hosts) {
       const std::string at = YamlSection::At(file_.path, entry.first);
@@ -170,15 +172,15 @@ class Reader {
       COVEY_RETURN_IF_ERROR(ReadLogin(section, host));
       COVEY_RETURN_IF_ERROR(section.Read("address", &host.address));
       if (!host.address.empty() && !IsAddress(host.address)) {
-        return Wrong(section.AtKey("address"), absl::StrCat("\"", host.address,
-                                                            "\" is no IP address; give one"));
+        return Wrong(section.AtKey("address"),
+                     absl::StrCat("\"", host.address, "\" is no IP address; give one"));
       }
       COVEY_RETURN_IF_ERROR(section.Read("folder", &host.folder));
       COVEY_RETURN_IF_ERROR(CheckFolder(section.AtKey("folder"), host.folder));
       COVEY_RETURN_IF_ERROR(section.Read("labels", &host.labels));
       if (section.Has("labels")) {
-        COVEY_RETURN_IF_ERROR(CheckName(section.AtKey("labels"), "place ZONE/RACK", host.labels,
-                                        "._-/"));
+        COVEY_RETURN_IF_ERROR(
+            CheckName(section.AtKey("labels"), "place ZONE/RACK", host.labels, "._-/"));
       }
     }
     return absl::OkStatus();
@@ -217,9 +219,10 @@ class Reader {
   absl::Status UnknownHost(const std::string& at, const std::string& name) const {
     std::vector<std::string> known;
     for (const auto& host : file_.hosts) known.push_back(host.name);
-    return Wrong(at, known.empty() ? "hosts is empty; list the hosts there, or leave it out"
-                                   : absl::StrCat("host ", name, " is not in `hosts`; did you mean ",
-                                                  NearestName(name, known), "?"));
+    return Wrong(at, known.empty()
+                         ? "hosts is empty; list the hosts there, or leave it out"
+                         : absl::StrCat("host ", name, " is not in `hosts`; did you mean ",
+                                        NearestName(name, known), "?"));
   }
 
   absl::Status ReadCount(const YamlSection& section, ClusterFile::Processes& processes) {
@@ -285,8 +288,9 @@ class Reader {
     const std::string& program = workers.program;
     if (program.empty() || absl::StartsWith(program, "-") || absl::StrContains(program, "=")) {
       return Wrong(section.AtKey("program"),
-                   absl::StrCat("\"", program, "\" is no program; give program: PATH, which does "
-                                               "not begin with - and has no ="));
+                   absl::StrCat("\"", program,
+                                "\" is no program; give program: PATH, which does "
+                                "not begin with - and has no ="));
     }
     COVEY_RETURN_IF_ERROR(section.ReadWords("arguments", &workers.arguments));
     COVEY_RETURN_IF_ERROR(section.ReadMap("environment", &workers.environment));

@@ -50,8 +50,8 @@ absl::StatusOr<std::map<size_t, std::set<std::string>>> Select(
   }
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    return absl::NotFoundError(absl::StrCat(file.path, " has no process ", name,
-                                            "; did you mean ", NearestName(name, known), "?"));
+    return absl::NotFoundError(absl::StrCat(file.path, " has no process ", name, "; did you mean ",
+                                            NearestName(name, known), "?"));
   }
   return selected;
 }
@@ -88,10 +88,10 @@ class Logs {
     Source source;
     source.host = absl::StrCat(of.at, ": host ", of.name);
     COVEY_ASSIGN_OR_RETURN(
-        source.child,
-        ChildProcess::Start({.name = of.name,
-                             .arguments = commands_.Run(host, LogsScript(of.folder, listed, order_)),
-                             .environment = {}}));
+        source.child, ChildProcess::Start(
+                          {.name = of.name,
+                           .arguments = commands_.Run(host, LogsScript(of.folder, listed, order_)),
+                           .environment = {}}));
     source.lines = std::make_unique<LogLines>(names);
     source.output = std::make_unique<ChildOutput>(
         *source.child, nullptr, [this, &lines = *source.lines](Stream stream, auto line) {
@@ -111,8 +111,7 @@ class Logs {
     std::vector<pollfd> polled;
     for (const Source& source : sources_) {
       for (const Stream stream : {Stream::kOutput, Stream::kError}) {
-        polled.push_back(
-            {.fd = source.child->descriptor(stream), .events = POLLIN, .revents = 0});
+        polled.push_back({.fd = source.child->descriptor(stream), .events = POLLIN, .revents = 0});
       }
     }
     poll(polled.data(), polled.size(), kLookMs);
@@ -127,9 +126,9 @@ class Logs {
     if (!exit.has_value()) return false;
     source.output->Finish();
     if (exit->code == kSshFailed || exit->signal != 0) {
-      failure = absl::UnavailableError(
-          absl::StrCat(source.host, " is not reached: ", absl::StrJoin(source.output->last_lines(), " | "),
-                       "; try: covey cluster status ", file_.path));
+      failure = absl::UnavailableError(absl::StrCat(
+          source.host, " is not reached: ", absl::StrJoin(source.output->last_lines(), " | "),
+          "; try: covey cluster status ", file_.path));
     }
     return true;
   }

@@ -63,14 +63,14 @@ absl::Status ClusterOptions::Check(const ConfigFile& options) {
     }
   }
   if (words_.size() < 2 || (words_.size() > 2 && action != Action::kLogs)) {
-    return Wrong(absl::StrCat(words_[0], " takes one file, and ", words_.size() - 1,
-                              " are given; ", kHow));
+    return Wrong(
+        absl::StrCat(words_[0], " takes one file, and ", words_.size() - 1, " are given; ", kHow));
   }
   file = words_[1];
   names.assign(words_.begin() + 2, words_.end());
   if (deadline < absl::Seconds(1) || deadline > absl::Hours(24)) {
-    return Wrong(absl::StrCat("--deadline is ", absl::FormatDuration(deadline),
-                              "; give 1s to 24h"));
+    return Wrong(
+        absl::StrCat("--deadline is ", absl::FormatDuration(deadline), "; give 1s to 24h"));
   }
   if (lines > kLinesMax) {
     return Wrong(absl::StrCat("--lines is ", lines, "; give 0 to ", kLinesMax));

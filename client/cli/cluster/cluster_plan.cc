@@ -178,9 +178,8 @@ std::vector<IdentityRole> RolesOn(const std::vector<PlannedProcess>& processes, 
 
 bool HasStore(const ClusterFile& file) {
   const std::vector<std::string>& flags = file.scheduler.arguments;
-  return std::any_of(flags.begin(), flags.end(), [](const std::string& flag) {
-    return absl::StartsWith(flag, "--store=");
-  });
+  return std::any_of(flags.begin(), flags.end(),
+                     [](const std::string& flag) { return absl::StartsWith(flag, "--store="); });
 }
 
 absl::Status CheckAddresses(const ClusterFile& file) {

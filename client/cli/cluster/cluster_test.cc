@@ -47,11 +47,29 @@ std::string Execute(const std::string& shell, const std::string& line) {
 TEST(ShellWordsTest, AShellReadsEachWordAsItWas) {
   std::string all;
   for (int letter = 1; letter < 256; ++letter) all.push_back(static_cast<char>(letter));
-  const std::vector<std::string> words = {
-      "",     "plain/word-1.2,3:4@5+6_7", "two words", "'",      "''\\'",       "a'b\"c`d",
-      "$(x)", "${HOME}",                  "~root",     "*",      "; touch /x;", "a\nb\n",
-      "-n",   "\\",                       "\\\\'",     "#no",    "a=b",         "{1,2}",
-      "!!",   "&& false",                 "\t",        "%s\\n",  all};
+  const std::vector<std::string> words = {"",
+                                          "plain/word-1.2,3:4@5+6_7",
+                                          "two words",
+                                          "'",
+                                          "''\\'",
+                                          "a'b\"c`d",
+                                          "$(x)",
+                                          "${HOME}",
+                                          "~root",
+                                          "*",
+                                          "; touch /x;",
+                                          "a\nb\n",
+                                          "-n",
+                                          "\\",
+                                          "\\\\'",
+                                          "#no",
+                                          "a=b",
+                                          "{1,2}",
+                                          "!!",
+                                          "&& false",
+                                          "\t",
+                                          "%s\\n",
+                                          all};
   std::string expected;
   for (const std::string& word : words) absl::StrAppend(&expected, "[", word, "]");
   for (const std::string shell : {"sh", "bash"}) {
@@ -129,8 +147,8 @@ TEST(ClusterFileTest, AShortFileIsEnough) {
   EXPECT_EQ(ShellLine(processes[0].command),
             "covey_scheduler '--job=j' '--host=10.0.0.1' '--port=7070' '--servers=1' "
             "'--tls=tls/scheduler'");
-  const ClusterFile open = Parse(
-      "job: j\ninsecure: true\nscheduler: {hosts: 10.0.0.1}\nservers: {hosts: 10.0.0.1}\n");
+  const ClusterFile open =
+      Parse("job: j\ninsecure: true\nscheduler: {hosts: 10.0.0.1}\nservers: {hosts: 10.0.0.1}\n");
   EXPECT_THAT(PlanProcesses(open)[1].command, Contains("--insecure"));
 }
 
@@ -159,8 +177,9 @@ TEST(ClusterFileTest, EachMistakeNamesItsLineAndRemedy) {
       {"job: j\nssh: {at_once: 0}\n" + good, "f:2: at_once is 0; give 1 to 256"},
       {"job: j\nssh: {connect_deadline: 1ms}\n" + good, "f:2: connect_deadline is below 1s"},
       {"job: j\nscheduler: {hosts: -oProxyCommand=x}\n", "f:2: \"-oProxyCommand=x\" is no host"},
-      {"job: j\nscheduler: {hosts: me@a}\n", "f:2: \"me@a\" is no host; write letters, digits and "
-                                             "._-:, the first no -, and a user of ssh as `user`"},
+      {"job: j\nscheduler: {hosts: me@a}\n",
+       "f:2: \"me@a\" is no host; write letters, digits and "
+       "._-:, the first no -, and a user of ssh as `user`"},
       {"job: j\nhosts: {b: }\n" + good, "f:3: host a is not in `hosts`; did you mean b?"},
       {"job: j\nhosts: {a: {address: b}}\n" + good, "f:2: \"b\" is no IP address"},
       {"job: j\nhosts: {a: {lables: b}}\n" + good, "did you mean \"labels\"?"},
@@ -171,7 +190,8 @@ TEST(ClusterFileTest, EachMistakeNamesItsLineAndRemedy) {
       {"job: j\nscheduler: {hosts: a, port: 70707}\n", "f:2: port 70707 is out of range"},
       {"job: j\nscheduler: {hosts: a, flags: [--job=x]}\n",
        "f:2: --job follows from `job` of this file; leave it out"},
-      {"job: j\nscheduler: {hosts: a, flags: [loops]}\n", "f:2: flag \"loops\" does not begin with"},
+      {"job: j\nscheduler: {hosts: a, flags: [loops]}\n",
+       "f:2: flag \"loops\" does not begin with"},
       {"job: j\nscheduler: {hosts: a, flags: [--help]}\n", "f:2: --help starts nothing"},
       {"job: j\nscheduler: {hosts: a}\nservers: {hosts: [a, a]}\n", "f:3: host a is named twice"},
       {"job: j\nscheduler: {hosts: a}\nservers: {hosts: a, count: 0}\n", "f:3: count 0 on 1 hosts"},
@@ -206,13 +226,13 @@ TEST(ClusterFileTest, HostsReachEachOther) {
 TEST(SshCommandsTest, NeverAskAndTakeNoHostForAnOption) {
   const ClusterFile file = Parse(kFile);
   const SshCommands commands(file, "/s");
-  EXPECT_THAT(commands.Run(1, "echo 'a'"),
-              ElementsAre("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=3", "-o",
-                          "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o",
-                          "ControlMaster=auto", "-o", "ControlPersist=30", "-o",
-                          "ControlPath=/s/1", "-i", "key", "-o", "StrictHostKeyChecking=yes", "-o",
-                          "User=you", "-o", "Port=2222", "--", "node-2",
-                          absl::StrCat("exec /bin/sh -c ", ShellWord("echo 'a'"))));
+  EXPECT_THAT(
+      commands.Run(1, "echo 'a'"),
+      ElementsAre("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=3", "-o",
+                  "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o",
+                  "ControlMaster=auto", "-o", "ControlPersist=30", "-o", "ControlPath=/s/1", "-i",
+                  "key", "-o", "StrictHostKeyChecking=yes", "-o", "User=you", "-o", "Port=2222",
+                  "--", "node-2", absl::StrCat("exec /bin/sh -c ", ShellWord("echo 'a'"))));
   const auto copy = commands.Copy(0, {"x:y", "/z"}, "there/in");
   EXPECT_EQ(std::vector<std::string>(copy.end() - 4, copy.end()),
             (std::vector<std::string>{"--", "./x:y", "/z", "node-1:there/in/"}));
@@ -254,12 +274,13 @@ TEST(CommandBatchTest, ReturnsOutcomesInOrderAndKillsWhatIsLate) {
         .program = {.name = "sh", .arguments = {"sh", "-c", line}, .environment = {}},
         .deadline = deadline};
   };
-  const auto outcomes = RunBatch({command("echo one; exit 3", absl::Seconds(60)),
-                                  command("sleep 600", absl::Milliseconds(100)),
-                                  command("echo three >&2", absl::Seconds(60)),
-                                  {.program = {.name = "x", .arguments = {"no-such-program"}, .environment = {}},
-                                   .deadline = absl::Seconds(60)}},
-                                 2);
+  const auto outcomes =
+      RunBatch({command("echo one; exit 3", absl::Seconds(60)),
+                command("sleep 600", absl::Milliseconds(100)),
+                command("echo three >&2", absl::Seconds(60)),
+                {.program = {.name = "x", .arguments = {"no-such-program"}, .environment = {}},
+                 .deadline = absl::Seconds(60)}},
+               2);
   ASSERT_TRUE(outcomes.ok());
   EXPECT_EQ((*outcomes)[0].output, "one\n");
   EXPECT_EQ((*outcomes)[0].exit.code, 3);
@@ -293,8 +314,7 @@ proto::StatusReply StatusOf(std::vector<std::pair<std::string, proto::Node::Stat
 TEST(HostsViewTest, ShowsWhatHostAndSchedulerSee) {
   const ClusterFile file = Parse(kFile);
   RemoteHosts::Answers answers = {{.host = 0}, {.host = 1}};
-  answers[0].report =
-      ReadHostReport("covey scheduler-0 running 5\ncovey server-0 running 6\n");
+  answers[0].report = ReadHostReport("covey scheduler-0 running 5\ncovey server-0 running 6\n");
   answers[1].report = ReadHostReport(
       "covey server-1 running 7\ncovey worker-0 ended\ncovey worker-0 log bad\n"
       "covey worker-1 ended\ncovey worker-1 log done\n");

@@ -98,7 +98,8 @@ std::vector<RemoteHosts::Files> CertificatesFor(const ClusterFile& file,
   return all;
 }
 
-std::vector<RemoteHosts::Files> ProgramsFor(const ClusterFile& file, const std::set<size_t>& hosts) {
+std::vector<RemoteHosts::Files> ProgramsFor(const ClusterFile& file,
+                                            const std::set<size_t>& hosts) {
   std::vector<RemoteHosts::Files> all;
   if (file.copy.empty()) return all;
   for (const size_t host : hosts) {
@@ -123,8 +124,8 @@ class Start {
     COVEY_RETURN_IF_ERROR(watch_.AwaitMembers(processes_));
     const std::string tls =
         file_.insecure ? "" : absl::StrCat(" --tls ", CertificateFolder(file_.tls, "viewer"));
-    Say(absl::StrCat("job ", file_.job, " is up: ", file_.scheduler.hosts.size(),
-                     " scheduler, ", file_.servers_count(), " servers, ", file_.workers_count(),
+    Say(absl::StrCat("job ", file_.job, " is up: ", file_.scheduler.hosts.size(), " scheduler, ",
+                     file_.servers_count(), " servers, ", file_.workers_count(),
                      " workers; see: covey status --scheduler ", SchedulerAddresses(file_), tls));
     return absl::OkStatus();
   }
@@ -255,8 +256,8 @@ std::string DryRunText(const ClusterFile& file) {
   for (const PlannedProcess& each : processes) hosts.insert(each.host);
   for (const auto& files : {CertificatesFor(file, processes), ProgramsFor(file, hosts)}) {
     for (const auto& each : files) {
-      copies.push_back(commands.Copy(
-          each.host, each.paths, absl::StrCat(file.hosts[each.host].folder, "/", each.folder)));
+      copies.push_back(commands.Copy(each.host, each.paths,
+                                     absl::StrCat(file.hosts[each.host].folder, "/", each.folder)));
     }
   }
   std::string text = "# processes\n";

@@ -12,8 +12,8 @@ namespace covey::cli {
 // workers are registered. What runs is left alone, and so are workers that have finished. Says what
 // it does on standard output, and how far it is on standard error. Blocks.
 //
-// UNAVAILABLE: a host, or the scheduler, is not reached. CANCELLED: a signal came. Other errors name
-// the host and what to do; what was started then goes on.
+// UNAVAILABLE: a host, or the scheduler, is not reached. CANCELLED: a signal came. Other errors
+// name the host and what to do; what was started then goes on.
 absl::Status StartCluster(const ClusterFile& file);
 
 // The command lines that StartCluster runs when nothing runs yet. Pure.

@@ -54,8 +54,7 @@ void Await(const std::vector<Running>& running) {
   std::vector<pollfd> polled;
   for (const Running& each : running) {
     for (const Stream stream : {Stream::kOutput, Stream::kError}) {
-      polled.push_back(
-          {.fd = each.child->descriptor(stream), .events = POLLIN, .revents = 0});
+      polled.push_back({.fd = each.child->descriptor(stream), .events = POLLIN, .revents = 0});
     }
   }
   poll(polled.data(), polled.size(), kLookMs);

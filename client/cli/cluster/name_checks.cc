@@ -18,11 +18,20 @@ constexpr uint32_t kPortMax = 65535;
 
 // Flags of schedulers and servers that follow from other parts of the file.
 constexpr std::pair<absl::string_view, absl::string_view> kOwnFlags[] = {
-    {"--job", "job"},           {"--tls", "tls"},          {"--insecure", "insecure"},
-    {"--scheduler", "scheduler"}, {"--host", "hosts"},       {"--port", "scheduler: port"},
-    {"--data-host", "hosts"},   {"--rank", "servers"},     {"--labels", "hosts: labels"},
-    {"--servers", "servers"},   {"--validate-only", ""},   {"--help", ""},
-    {"--version", ""},          {"--print-config", ""}};
+    {"--job", "job"},
+    {"--tls", "tls"},
+    {"--insecure", "insecure"},
+    {"--scheduler", "scheduler"},
+    {"--host", "hosts"},
+    {"--port", "scheduler: port"},
+    {"--data-host", "hosts"},
+    {"--rank", "servers"},
+    {"--labels", "hosts: labels"},
+    {"--servers", "servers"},
+    {"--validate-only", ""},
+    {"--help", ""},
+    {"--version", ""},
+    {"--print-config", ""}};
 
 absl::Status Wrong(const std::string& at, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(at, ": ", what));
@@ -49,9 +58,8 @@ bool IsAddress(const std::string& text) {
 absl::Status CheckName(const std::string& at, absl::string_view what, absl::string_view name,
                        absl::string_view others) {
   if (name.empty() || absl::StartsWith(name, "-") || !HasOnly(name, others)) {
-    return Wrong(at, absl::StrCat("\"", name, "\" is no ", what,
-                                  "; write letters, digits and ", others,
-                                  ", the first no -, and a user of ssh as `user`"));
+    return Wrong(at, absl::StrCat("\"", name, "\" is no ", what, "; write letters, digits and ",
+                                  others, ", the first no -, and a user of ssh as `user`"));
   }
   return absl::OkStatus();
 }
@@ -77,7 +85,8 @@ absl::Status CheckFlags(const std::string& at, const std::vector<std::string>& f
   for (const std::string& flag : flags) {
     const std::string name = flag.substr(0, flag.find('='));
     if (!absl::StartsWith(flag, "--") || flag == "--") {
-      return Wrong(at, absl::StrCat("flag \"", flag, "\" does not begin with --; write --NAME=VALUE"));
+      return Wrong(at,
+                   absl::StrCat("flag \"", flag, "\" does not begin with --; write --NAME=VALUE"));
     }
     for (const auto& [own, key] : kOwnFlags) {
       if (name != own) continue;

@@ -27,8 +27,8 @@ std::unique_ptr<TemporaryFolder> MakeSockets() {
 }
 
 std::string ReasonOf(const std::string& error) {
-  std::vector<std::string> lines = absl::StrSplit(error, absl::ByAnyChar("\r\n"),
-                                                  absl::SkipWhitespace());
+  std::vector<std::string> lines =
+      absl::StrSplit(error, absl::ByAnyChar("\r\n"), absl::SkipWhitespace());
   if (lines.size() > kReasonLinesMax) lines.erase(lines.begin(), lines.end() - kReasonLinesMax);
   for (std::string& line : lines) absl::StripAsciiWhitespace(&line);
   return absl::StrJoin(lines, " | ");
@@ -97,12 +97,11 @@ RemoteHosts::Answer RemoteHosts::AnswerOf(size_t host, const BatchOutcome& outco
     answer.status = absl::FailedPreconditionError(
         absl::StrCat(where, ": this machine has no ssh or scp; install openssh-client"));
   } else if (!outcome.status.ok() || outcome.exit.code == kSshFailed) {
-    const std::string reason = outcome.status.ok() ? ReasonOf(outcome.error)
-                                                   : std::string(outcome.status.message());
-    answer.status = absl::UnavailableError(
-        absl::StrCat(where, " is not reached: ", reason.empty() ? "ssh says nothing" : reason,
-                     "; see that this works without a question: ",
-                     ShellLine(commands_.Probe(host))));
+    const std::string reason =
+        outcome.status.ok() ? ReasonOf(outcome.error) : std::string(outcome.status.message());
+    answer.status = absl::UnavailableError(absl::StrCat(
+        where, " is not reached: ", reason.empty() ? "ssh says nothing" : reason,
+        "; see that this works without a question: ", ShellLine(commands_.Probe(host))));
   } else if (!outcome.exit.ok()) {
     const std::string reason = ReasonOf(outcome.error);
     answer.status = absl::FailedPreconditionError(

@@ -62,8 +62,8 @@ void SshCommands::AddOptions(size_t host, Sharing sharing, std::vector<std::stri
 std::vector<std::string> SshCommands::Run(size_t host, absl::string_view script) const {
   std::vector<std::string> words = {"ssh", "-T"};
   AddOptions(host, Sharing::kIsShared, words);
-  words.insert(words.end(), {"--", file_.hosts[host].name,
-                             absl::StrCat("exec /bin/sh -c ", ShellWord(script))});
+  words.insert(words.end(),
+               {"--", file_.hosts[host].name, absl::StrCat("exec /bin/sh -c ", ShellWord(script))});
   return words;
 }
 
@@ -84,7 +84,9 @@ std::vector<std::string> SshCommands::Copy(size_t host, const std::vector<std::s
 
 std::vector<std::string> SshCommands::Disconnect(size_t host) const {
   if (sockets_.empty()) return {};
-  return {"ssh", "-q", "-O",  "exit", "-o", absl::StrCat("ControlPath=", sockets_, "/", host),
+  return {"ssh", "-q",
+          "-O",  "exit",
+          "-o",  absl::StrCat("ControlPath=", sockets_, "/", host),
           "--",  file_.hosts[host].name};
 }
 

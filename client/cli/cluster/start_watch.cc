@@ -104,9 +104,10 @@ absl::Status StartWatch::Await(const std::vector<PlannedProcess>& processes,
     }
     if (MonotonicNow() > until) return Late(processes, status.status());
     if (WaitForTermination(kPoll).has_value()) {
-      return absl::CancelledError(absl::StrCat("interrupted; what was started goes on, see covey "
-                                               "cluster status ",
-                                               file_.path));
+      return absl::CancelledError(
+          absl::StrCat("interrupted; what was started goes on, see covey "
+                       "cluster status ",
+                       file_.path));
     }
   }
 }
@@ -147,10 +148,10 @@ absl::Status StartWatch::Late(const std::vector<PlannedProcess>& processes,
                               const absl::Status& answer) {
   COVEY_RETURN_IF_ERROR(FindEnded(processes));
   if (!answer.ok()) {
-    return absl::Status(answer.code(),
-                        absl::StrCat(file_.scheduler.at, ": the scheduler runs, but this machine "
-                                                         "has no answer: ",
-                                     answer.message()));
+    return absl::Status(answer.code(), absl::StrCat(file_.scheduler.at,
+                                                    ": the scheduler runs, but this machine "
+                                                    "has no answer: ",
+                                                    answer.message()));
   }
   COVEY_ASSIGN_OR_RETURN(const auto reports, Look(processes));
   const absl::StatusOr<proto::StatusReply> status = scheduler_.GetStatus();
@@ -159,11 +160,10 @@ absl::Status StartWatch::Late(const std::vector<PlannedProcess>& processes,
         IsRegistered(status->view(), each.name)) {
       continue;
     }
-    return absl::DeadlineExceededError(
-        Describe(each,
-                 absl::StrCat("has not registered within ",
-                              absl::FormatDuration(file_.start_deadline)),
-                 reports));
+    return absl::DeadlineExceededError(Describe(
+        each,
+        absl::StrCat("has not registered within ", absl::FormatDuration(file_.start_deadline)),
+        reports));
   }
   return absl::DeadlineExceededError(absl::StrCat(
       file_.scheduler.at, ": the scheduler that answers at ", SchedulerAddresses(file_),
@@ -173,8 +173,8 @@ absl::Status StartWatch::Late(const std::vector<PlannedProcess>& processes,
 std::string StartWatch::Describe(const PlannedProcess& process, absl::string_view what,
                                  const std::map<std::string, ProcessReport>& reports) const {
   std::string text =
-      absl::StrCat(process.at, ": ", process.name, " on ", file_.hosts[process.host].name, " ", what,
-                   "; see: covey cluster logs ", file_.path, " ", process.name);
+      absl::StrCat(process.at, ": ", process.name, " on ", file_.hosts[process.host].name, " ",
+                   what, "; see: covey cluster logs ", file_.path, " ", process.name);
   const auto report = reports.find(process.name);
   if (report == reports.end() || report->second.last_lines.empty()) return text;
   absl::StrAppend(&text, "\nthe end of its log:");

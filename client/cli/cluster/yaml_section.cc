@@ -17,9 +17,9 @@ absl::StatusOr<YamlSection> YamlSection::Open(const YAML::Node& node, const std:
                                               absl::string_view name,
                                               const std::vector<std::string>& known) {
   if (!node.IsMap()) {
-    return absl::InvalidArgumentError(absl::StrCat(At(path, node), ": ", name,
-                                                   " is no list of `key: value`; its keys are: ",
-                                                   WriteValue(known)));
+    return absl::InvalidArgumentError(
+        absl::StrCat(At(path, node), ": ", name,
+                     " is no list of `key: value`; its keys are: ", WriteValue(known)));
   }
   std::set<std::string> seen;
   for (const auto& entry : node) {
