@@ -9,7 +9,7 @@ from tests.style import tree
 
 # Folders that every Debian has, and /no/such, which never exists. Any other absolute path exists on
 # one machine only.
-_COMMON_ROOTS = set("bin dev etc lib no opt proc run sbin sys tmp usr var".split())
+_COMMON_ROOTS = set("bin dev etc lib no opt proc run sbin srv sys tmp usr var".split())
 _ABSOLUTE = re.compile(r"""(?:^|[\s"'=(`:])/([a-z][\w.-]*)/[\w.-]""")
 # Routes of an HTTP server and methods of gRPC also begin with a slash.
 _ROUTES = {"v1", "api"}

@@ -225,14 +225,14 @@ TEST(ClusterFileTest, HostsReachEachOther) {
 
 TEST(SshCommandsTest, NeverAskAndTakeNoHostForAnOption) {
   const ClusterFile file = Parse(kFile);
-  const SshCommands commands(file, "/s");
-  EXPECT_THAT(
-      commands.Run(1, "echo 'a'"),
-      ElementsAre("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=3", "-o",
-                  "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o",
-                  "ControlMaster=auto", "-o", "ControlPersist=30", "-o", "ControlPath=/s/1", "-i",
-                  "key", "-o", "StrictHostKeyChecking=yes", "-o", "User=you", "-o", "Port=2222",
-                  "--", "node-2", absl::StrCat("exec /bin/sh -c ", ShellWord("echo 'a'"))));
+  const SshCommands commands(file, "/run/s");
+  EXPECT_THAT(commands.Run(1, "echo 'a'"),
+              ElementsAre("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=3", "-o",
+                          "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o",
+                          "ControlMaster=auto", "-o", "ControlPersist=30", "-o",
+                          "ControlPath=/run/s/1", "-i", "key", "-o", "StrictHostKeyChecking=yes",
+                          "-o", "User=you", "-o", "Port=2222", "--", "node-2",
+                          absl::StrCat("exec /bin/sh -c ", ShellWord("echo 'a'"))));
   const auto copy = commands.Copy(0, {"x:y", "/z"}, "there/in");
   EXPECT_EQ(std::vector<std::string>(copy.end() - 4, copy.end()),
             (std::vector<std::string>{"--", "./x:y", "/z", "node-1:there/in/"}));
