@@ -122,19 +122,21 @@ TEST(RightsTest, RolesAreSmall) {
   EXPECT_EQ(MethodsOf(IdentityRole::kServer),
             (std::set<std::string>{"Check", "Drain", "GetStatus", "Heartbeat", "Leave",
                                    "ListTables", "Register", "ReportReplicas", "ReportSnapshot",
-                                   "Watch", "WatchView"}));
+                                   "ReportTrace", "Watch", "WatchView"}));
   EXPECT_EQ(MethodsOf(IdentityRole::kWorker),
             (std::set<std::string>{"Barrier", "Check", "CreateTable", "Drain", "GetStatus",
                                    "GetWork", "Heartbeat", "InitializeTables", "Leave",
-                                   "ListTables", "Register", "Watch", "WatchView"}));
-  EXPECT_EQ(MethodsOf(IdentityRole::kClient),
-            (std::set<std::string>{"Barrier", "Check", "CreateTable", "DropTable", "GetStatus",
-                                   "Heartbeat", "InitializeTables", "Leave", "ListTables",
-                                   "Register", "SetContract", "Watch", "WatchView"}));
+                                   "ListTables", "Register", "ReportTrace", "Watch", "WatchView"}));
+  EXPECT_EQ(
+      MethodsOf(IdentityRole::kClient),
+      (std::set<std::string>{"Barrier", "Check", "CreateTable", "DropTable", "GetStatus",
+                             "Heartbeat", "InitializeTables", "Leave", "ListTables", "Register",
+                             "ReportTrace", "SetContract", "Watch", "WatchView"}));
   EXPECT_EQ(MethodsOf(IdentityRole::kAdmin),
-            (std::set<std::string>{"Check", "CreateSnapshot", "Drain", "GetStatus", "ListTables",
-                                   "Quarantine", "RestoreTables", "Scale", "ServerReflectionInfo",
-                                   "SetContract", "Watch", "WatchView"}));
+            (std::set<std::string>{"Check", "CreateSnapshot", "Drain", "GetStatus", "GetTrace",
+                                   "ListTables", "Quarantine", "RestoreTables", "Scale",
+                                   "ServerReflectionInfo", "SetContract", "StartTrace", "Watch",
+                                   "WatchView"}));
 }
 
 TEST(RightsTest, ARefusalSaysWhoMay) {

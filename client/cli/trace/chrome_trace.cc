@@ -254,6 +254,10 @@ std::string ChromeTrace(const CollectedTrace& trace, const std::map<NodeId, std:
       }
     }
   }
+  // Its own spans may be missing, as those of any node.
+  if (!moments.empty() && !trace.nodes().contains(kSchedulerNode)) {
+    writer.Name(kSchedulerNode, "scheduler", order);
+  }
   for (const TraceMoment& moment : moments) writer.Mark(moment);
   return writer.Finish(about);
 }

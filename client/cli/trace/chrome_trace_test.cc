@@ -75,7 +75,8 @@ class ChromeTraceTest : public testing::Test {
   // "X compute 5/1 0.000+3000.000", in the order of the file; names of processes left out.
   std::vector<std::string> Lines(const std::string& text, const std::string& phases) {
     std::vector<std::string> lines;
-    for (const auto& event : nlohmann::json::parse(text)["traceEvents"]) {
+    const nlohmann::json all = nlohmann::json::parse(text);
+    for (const auto& event : all["traceEvents"]) {
       const std::string phase = event["ph"];
       if (phases.find(phase) == std::string::npos) continue;
       std::string line = phase + " " + event["name"].get<std::string>() + " " +

@@ -265,7 +265,7 @@ int TraceCommand(int count, const char* const* arguments) {
       "decisions. Recording costs a few percent while it lasts, and nothing otherwise. Ctrl-C ends "
       "it sooner. Exit code: 0 ok, 1 refused, failed, or incomplete, 3 no scheduler answers.");
   scheduler.AddTo(options);
-  options.Add("duration", &asked.duration, "how long to record, at most 10min");
+  options.Add("duration", &asked.duration, "how long to record, at most 10m");
   options.Add("steps", &asked.steps,
               "end as soon as every worker has taken so many steps; --duration is then the most");
   options.Add(
@@ -279,7 +279,7 @@ int TraceCommand(int count, const char* const* arguments) {
         absl::InvalidArgumentError("name one file, as in: covey trace --duration 5s trace.json");
   } else if (asked.duration < absl::Milliseconds(1) || asked.duration > kTraceMax) {
     usage = absl::InvalidArgumentError(absl::StrCat(
-        "--duration is ", absl::FormatDuration(asked.duration), "; choose from 1ms to 10min"));
+        "--duration is ", absl::FormatDuration(asked.duration), "; choose from 1ms to 10m"));
   } else if (!asked.check) {
     usage = scheduler.Check();
   }
