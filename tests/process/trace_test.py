@@ -50,7 +50,7 @@ class TraceTest(cluster.ProcessTest):
                 cluster.SYNTHETIC, "--tensors", 2, "--tensor-kib", 64, "--steps", 1000000,
                 "--group-batch", 8, "--milliseconds-per-sample", 2]), running.environment(rank))
         running.await_status(lambda status: sum(
-            node.get("progress", {}).get("step", 0) > 5 for node in status["nodes"]) == 4,
+            int(node.get("progress", {}).get("step", 0)) > 5 for node in status["nodes"]) == 4,
             "four workers that train")
         return running
 
@@ -77,8 +77,8 @@ class TraceTest(cluster.ProcessTest):
             if event["ph"] in "Xb":
                 found[names[event["pid"]].split("-")[0].split(" on ")[0]].add(event["name"])
         for role, spans in {
-                "worker": ["step", "compute", "wait for synthetic-0", "group_slice",
-                           "send push_request", "push", "tensor synthetic-0"],
+                "worker": ["step", "compute", "wait for synthetic/0", "group_slice",
+                           "send push_request", "push", "tensor synthetic/0"],
                 "server": ["push_request", "send push_reply", "replicate_request"],
                 "scheduler": ["heartbeat_request"],
         }.items():

@@ -15,8 +15,8 @@ void StepSpans::Begin(absl::Time now, uint64_t step) {
 }
 
 void StepSpans::Waited(absl::string_view table, absl::Time from, absl::Time to) {
-  if (step_ == 0) return;
-  if (!in_input_) EndComputation(from);
+  if (!trace_.on()) return;
+  if (step_ != 0 && !in_input_) EndComputation(from);
   Add(absl::StrCat("wait for ", table), from, to);
   since_ = to;
 }

@@ -11,7 +11,8 @@ namespace covey::worker {
 
 // Writes a program's steps into a trace: a span "step" for each, and in it "compute", "input" and
 // "wait for TABLE". What the program does between its waits, and does not call input, is
-// computation. A step that is under way when the trace begins is left out.
+// computation. A step that is under way when the trace begins is left out, and waits between two
+// steps stand alone.
 //
 // Confined to the program's thread. `trace` outlives it.
 class StepSpans {

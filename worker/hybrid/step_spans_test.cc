@@ -80,6 +80,26 @@ TEST_F(StepSpansTest, AStepThatBeganBeforeTheTraceIsLeftOut) {
   spans_.BeginInput(At(2));
   spans_.EndInput(At(3));
   spans_.End(At(4));
+  EXPECT_THAT(Recorded(), ElementsAre("wait for weights 1-2 of 0"));
+}
+
+TEST_F(StepSpansTest, AWaitBetweenTwoStepsStandsAlone) {
+  process_.Begin(100);
+  spans_.Begin(At(0), 1);
+  spans_.End(At(1));
+  spans_.Waited("weights", At(2), At(3));
+  spans_.Begin(At(3), 2);
+  spans_.End(At(4));
+  EXPECT_THAT(Recorded(),
+              ElementsAre("compute 0-1 of 1", "step 0-1 of 1", "wait for weights 2-3 of 0",
+                          "compute 3-4 of 2", "step 3-4 of 2"));
+}
+
+TEST_F(StepSpansTest, WithoutATraceThereIsNothing) {
+  spans_.Begin(At(0), 1);
+  spans_.Waited("weights", At(1), At(2));
+  spans_.End(At(4));
+  process_.Begin(100);
   EXPECT_THAT(Recorded(), IsEmpty());
 }
 
