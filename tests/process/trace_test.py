@@ -80,7 +80,7 @@ class TraceTest(cluster.ProcessTest):
                 "worker": ["step", "compute", "wait for synthetic/0", "group_slice",
                            "send push_request", "push", "tensor synthetic/0"],
                 "server": ["push_request", "send push_reply", "replicate_request"],
-                "scheduler": ["heartbeat_request"],
+                "scheduler": ["send heartbeat_reply"],
         }.items():
             for span in spans:
                 self.assertIn(span, found[role])
