@@ -336,8 +336,7 @@ void DeclareStragglers(StragglerOptions& stragglers, ConfigFile& options) {
               Reloads("how long an evicted worker waits until it may try again"));
   options.Add("partial-reduce-minimum", &stragglers.partial_minimum,
               Reloads("how many members a group with late members waits for; 0 = all that are "
-                      "in time, at least "
-                      "half"));
+                      "in time, at least half"));
   options.Add("partial-reduce-grace", &stragglers.partial_grace,
               Reloads("how much longer the group waits for the others; 0 = half the usual step"));
   options.Add("group-members-min", &stragglers.group_members_min,
@@ -383,10 +382,9 @@ void DeclareOnLoss(OnLoss& field, ConfigFile& options) {
       },
       Reloads(
           "when no server has the content of a shard any more: restore (it begins with its part of "
-          "the "
-          "newest snapshot; where there is none, with the table's first values), begin-anew (with "
-          "the "
-          "table's first values) or stop (the job ends, to be resumed from a snapshot). A lost "
+          "the newest snapshot; where there is none, with the table's first values), begin-anew "
+          "(with the table's first values) or stop (the job ends, to be resumed from a snapshot). "
+          "A lost "
           "shard whose first values a program gave, and no snapshot has, always ends the job"));
 }
 

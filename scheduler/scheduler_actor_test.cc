@@ -448,7 +448,7 @@ TEST_F(SchedulerActorTest, OtherOptionsHoldFromThenOn) {
   Message leave = From(worker_);
   leave.envelope.mutable_leave_request()->set_reason("signal 15");
   Call(leave);
-  // Nobody sends heartbeats, so all are dead after 2.5 s.
+  // The test sends no heartbeats, so all nodes are dead after 2.5 s.
   Advance(absl::Milliseconds(1600));
   EXPECT_EQ(actor_->published().groups(0).generation(), 1u);
   next.regroup_after = absl::Seconds(1);

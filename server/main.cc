@@ -261,7 +261,7 @@ class ServerProcess {
   // On the control loop's thread, as Conditions.
   void AddMetrics(MetricPage& page) const {
     const Member& member = actor_->member();
-    MemberMetrics{.member = member, .is_insecure = config_.insecure}.AddTo(page);
+    AddMemberMetrics(member, config_.insecure, page);
     page.Gauge("covey_loops", "Threads that serve shards.",
                static_cast<double>(data_loops_.size()));
     AddMessageMetrics(control_->counters(), page);

@@ -3,7 +3,7 @@
 
 namespace covey {
 
-void MemberMetrics::AddTo(MetricPage& page) const {
+void AddMemberMetrics(const Member& member, bool is_insecure, MetricPage& page) {
   page.Gauge("covey_insecure", "1 if everybody who reaches the process may take part in the job.",
              is_insecure ? 1 : 0);
   page.Gauge("covey_view_epoch", "The epoch of the view that the process knows.",

@@ -12,12 +12,7 @@ namespace covey {
 
 // What every member of a job shows: whether it is exposed, and how far it follows the scheduler.
 // `is_insecure`: everybody who reaches the process may take part in the job.
-struct MemberMetrics {
-  const Member& member;
-  bool is_insecure = false;
-
-  void AddTo(MetricPage& page) const;
-};
+void AddMemberMetrics(const Member& member, bool is_insecure, MetricPage& page);
 
 // It is registered, and has its lease.
 std::vector<ReadyCondition> MemberConditions(const Member& member, absl::Time now);

@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
 #include "common/base/status_macros.h"
+#include "common/net/frame_bytes.h"
 #include "common/net/little_endian.h"
 
 namespace covey {
@@ -29,9 +30,7 @@ constexpr int kLastDataBody = 79;
 
 // All other bodies arrive by gRPC, or from the process itself.
 size_t WireBytes(const Message& message) {
-  size_t bytes = kWirePreludeBytes + message.envelope.ByteSizeLong();
-  for (const Buffer& frame : message.frames) bytes += frame.size();
-  return bytes;
+  return kWirePreludeBytes + message.envelope.ByteSizeLong() + FrameBytes(message);
 }
 
 bool IsOfDataPlane(const proto::Envelope& envelope) {

@@ -10,6 +10,8 @@
 
 #include "common/base/check.h"
 #include "common/cluster/limits.h"
+#include "common/net/frame_bytes.h"
+#include "common/trace/process_trace.h"
 
 namespace covey {
 namespace {
@@ -20,12 +22,6 @@ constexpr int kMessagesPerPass = 64;
 constexpr size_t kFlushAtOnceBytes = 64 << 10;
 // A flood from the transport delays other work by at most this duration, plus one message.
 constexpr absl::Duration kServeOthersEvery = absl::Milliseconds(1);
-
-size_t FrameBytes(const Message& message) {
-  size_t bytes = 0;
-  for (const Buffer& frame : message.frames) bytes += frame.size();
-  return bytes;
-}
 
 }  // namespace
 
@@ -213,6 +209,8 @@ void EventLoop::WakeIfDue(Outbox& outbox) {
   RunTask("timer", [&](absl::Time now) { actor_.Wake(now, outbox); });
 }
 
+bool EventLoop::IsTraced() const { return options_.trace != nullptr && options_.trace->on(); }
+
 void EventLoop::RunTask(absl::string_view name, absl::FunctionRef<void(absl::Time now)> work) {
   const absl::Time begin = MonotonicNow();
   work(begin);
@@ -246,9 +244,10 @@ void EventLoop::Flush(Outbox& outbox) {
       SendNow(std::move(message));
       continue;
     }
-    const ThreadTrace::Outgoing outgoing = options_.trace->Sending(MonotonicNow(), message);
+    const absl::Time begin = MonotonicNow();
+    const ThreadTrace::MessageFacts sent = options_.trace->Sending(message);
     SendNow(std::move(message));
-    options_.trace->Sent(MonotonicNow(), outgoing);
+    options_.trace->Sent(begin, MonotonicNow(), sent);
   }
 }
 

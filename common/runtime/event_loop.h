@@ -18,9 +18,10 @@
 #include "common/runtime/actor.h"
 #include "common/runtime/flow_control.h"
 #include "common/runtime/loop_runner.h"
-#include "common/trace/process_trace.h"
 
 namespace covey {
+
+class ThreadTrace;
 
 // Runs one actor over one transport with the steady clock, on a thread of its own, or on a thread
 // that waits for a result (loop_runner.h).
@@ -130,7 +131,7 @@ class EventLoop {
   MessagePort* PortFor(const Address& address) const;
   bool Enqueue(Item item);
   void WakeUp();
-  bool IsTraced() const { return options_.trace != nullptr && options_.trace->on(); }
+  bool IsTraced() const;
   // Runs `work` at the present time, and notes it as a task of this name.
   void RunTask(absl::string_view name, absl::FunctionRef<void(absl::Time now)> work);
 

@@ -32,8 +32,8 @@ class ClockOffset {
  public:
   // A request that was sent at `sent`, and its answer, which arrived at `received` and says that
   // the other clock showed `other` in between. Times in an impossible order are ignored. An answer
-  // that contradicts all that is known, as after a restart of the other process on another machine,
-  // begins anew.
+  // that contradicts all earlier ones, as after a restart of the other process on another machine,
+  // replaces them.
   void Add(absl::Time sent, absl::Time received, absl::Time other);
 
   // Nothing before the first answer.

@@ -6,6 +6,7 @@
 
 #include "common/base/random.h"
 #include "common/cluster/limits.h"
+#include "common/net/frame_bytes.h"
 
 namespace covey {
 namespace {
@@ -13,12 +14,6 @@ namespace {
 constexpr absl::string_view kOtherName = "other";
 // Of a span in a piece, at most: nine fields of at most ten bytes each and their tags.
 constexpr size_t kSpanBytesMax = 112;
-
-uint64_t FrameBytes(const Message& message) {
-  uint64_t bytes = 0;
-  for (const Buffer& frame : message.frames) bytes += frame.size();
-  return bytes;
-}
 
 // Fills pieces of bounded size with the spans of threads.
 class PieceWriter {
@@ -141,30 +136,32 @@ uint32_t ThreadTrace::IndexOf(absl::string_view name) {
   return index;
 }
 
-void ThreadTrace::Received(absl::Time begin, absl::Time end, const Message& message) {
-  if (!on()) return;
-  MutexLock lock(mutex_);
-  Span* const span = NewSpan(proto::TracedSpan::RECEIVED, BodyName(message.envelope), begin, end);
-  if (span == nullptr) return;
-  span->message = message.envelope.trace_id();
-  span->peer = message.from().node.value();
-  span->bytes = FrameBytes(message);
-  span->request = message.envelope.header().request_id();
-}
-
-ThreadTrace::Outgoing ThreadTrace::Sending(absl::Time now, Message& message) {
-  message.envelope.set_trace_id(MixBits(next_message_.fetch_add(1, std::memory_order_relaxed)) | 1);
-  return {.begin = now,
-          .name = BodyName(message.envelope),
+ThreadTrace::MessageFacts ThreadTrace::FactsOf(const Message& message, NodeId peer) {
+  return {.name = BodyName(message.envelope),
           .message = message.envelope.trace_id(),
-          .peer = message.to().node.value(),
+          .peer = peer.value(),
           .bytes = FrameBytes(message),
           .request = message.envelope.header().request_id()};
 }
 
-void ThreadTrace::Sent(absl::Time now, const Outgoing& message) {
+void ThreadTrace::Received(absl::Time begin, absl::Time end, const Message& message) {
+  if (!on()) return;
+  AddMessage(proto::TracedSpan::RECEIVED, begin, end, FactsOf(message, message.from().node));
+}
+
+ThreadTrace::MessageFacts ThreadTrace::Sending(Message& message) {
+  message.envelope.set_trace_id(MixBits(next_message_.fetch_add(1, std::memory_order_relaxed)) | 1);
+  return FactsOf(message, message.to().node);
+}
+
+void ThreadTrace::Sent(absl::Time begin, absl::Time end, const MessageFacts& message) {
+  AddMessage(proto::TracedSpan::SENT, begin, end, message);
+}
+
+void ThreadTrace::AddMessage(proto::TracedSpan::Kind kind, absl::Time begin, absl::Time end,
+                             const MessageFacts& message) {
   MutexLock lock(mutex_);
-  Span* const span = NewSpan(proto::TracedSpan::SENT, message.name, message.begin, now);
+  Span* const span = NewSpan(kind, message.name, begin, end);
   if (span == nullptr) return;
   span->message = message.message;
   span->peer = message.peer;

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
+#include "common/cluster/ids.h"
 #include "common/net/message.h"
 #include "common/trace/trace_source.h"
 #include "proto/scheduler.pb.h"
@@ -34,21 +35,21 @@ class ThreadTrace {
 
   bool on() const { return on_.load(std::memory_order_relaxed); }
 
-  // The thread has handled this message, which had arrived.
-  void Received(absl::Time begin, absl::Time end, const Message& message);
-  // A message between the two calls around its sending.
-  struct Outgoing {
-    absl::Time begin;
+  // What a span tells of a message.
+  struct MessageFacts {
     std::string name;
     uint64_t message = 0;
     uint64_t peer = 0;
     uint64_t bytes = 0;
     uint64_t request = 0;
   };
+
+  // The thread has handled this message, which had arrived.
+  void Received(absl::Time begin, absl::Time end, const Message& message);
   // This message is about to be sent: gives it a number (Envelope.trace_id).
-  Outgoing Sending(absl::Time now, Message& message);
+  MessageFacts Sending(Message& message);
   // It has been sent.
-  void Sent(absl::Time now, const Outgoing& message);
+  void Sent(absl::Time begin, absl::Time end, const MessageFacts& message);
   // The thread has done something else: `name` at most kNameBytesMax bytes. `step`: 0 = none.
   void Add(proto::TracedSpan::Kind kind, absl::string_view name, absl::Time begin, absl::Time end,
            uint64_t step = 0);
@@ -70,6 +71,9 @@ class ThreadTrace {
     proto::TracedSpan::Kind kind = proto::TracedSpan::KIND_UNSPECIFIED;
   };
 
+  static MessageFacts FactsOf(const Message& message, NodeId peer);
+  void AddMessage(proto::TracedSpan::Kind kind, absl::Time begin, absl::Time end,
+                  const MessageFacts& message);
   // Null: there is no room, or no trace.
   Span* NewSpan(proto::TracedSpan::Kind kind, absl::string_view name, absl::Time begin,
                 absl::Time end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

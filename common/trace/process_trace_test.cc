@@ -69,8 +69,8 @@ TEST(ProcessTraceTest, AMessageHasTheSameNumberAtBothEnds) {
   worker.Begin(10);
   server.Begin(10);
   Message message = Push(NodeId(5), NodeId(3));
-  const ThreadTrace::Outgoing outgoing = sends.Sending(kT, message);
-  sends.Sent(kT + absl::Microseconds(2), outgoing);
+  const ThreadTrace::MessageFacts outgoing = sends.Sending(message);
+  sends.Sent(kT, kT + absl::Microseconds(2), outgoing);
   receives.Received(kT + absl::Microseconds(9), kT + absl::Microseconds(30), message);
 
   const auto sent = SpansOf(worker.End(nullptr));
@@ -100,7 +100,7 @@ TEST(ProcessTraceTest, NumbersOfMessagesDiffer) {
     trace.Begin(10);
     for (int i = 0; i < 100; ++i) {
       Message message = Push(NodeId(1), NodeId(2));
-      (i % 2 == 0 ? a : b).Sending(kT, message);
+      (i % 2 == 0 ? a : b).Sending(message);
       numbers.insert(message.envelope.trace_id());
     }
   }

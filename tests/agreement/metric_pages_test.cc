@@ -96,7 +96,7 @@ class Pages {
   std::string OfServer() {
     MetricPage page;
     AddProcessMetrics("server", page);
-    MemberMetrics{.member = member_}.AddTo(page);
+    AddMemberMetrics(member_, /*is_insecure=*/false, page);
     page.Gauge("covey_loops", "Threads that serve shards.", 1);
     AddMessageMetrics({}, page);
     server::AddLoopMetrics({}, page);
@@ -112,7 +112,7 @@ class Pages {
     MetricPage page;
     AddProcessMetrics("worker", page);
     AddMessageMetrics({}, page);
-    MemberMetrics{.member = member_}.AddTo(page);
+    AddMemberMetrics(member_, /*is_insecure=*/false, page);
     worker::WorkerMetrics{.progress = {.step = 7, .samples = 448, .loss = 0.5}}.AddTo(page);
     return page.Text();
   }

@@ -123,7 +123,7 @@ class TraceTest(cluster.ProcessTest):
         self.assertEqual(4, len(steps))
         self.assertGreaterEqual(min(steps.values()), 20, steps)
 
-        # Afterwards nobody records, and the next trace begins anew.
+        # No node records between two traces, and the second has nothing of the first.
         _, second = self.trace(running, "--duration", "3s")
         self.assert_tells_of_a_job(second)
         self.assertLess(max(event.get("ts", 0) for event in second["traceEvents"]), 8e6)

@@ -133,7 +133,7 @@ class ServiceTest(store_cluster.StoreTest):
         return self.start(f"worker-{rank}", [ledger.WORKER, "--pause", "100ms", "--contract", "bsp"],
                           self.running.environment(rank))
 
-    # What is waited for.
+    # Conditions that the schedule waits for.
 
     def _poll(self, condition, what, seconds=program.PATIENCE_SECONDS):
         """Fails at once when a process has ended that should not have."""

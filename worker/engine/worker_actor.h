@@ -38,15 +38,13 @@ class WorkerActor : public Actor {
   void SetAway(std::string reason, absl::Time until) {
     client_.member().SetAway(std::move(reason), until);
     hybrid_.SetAwayUntil(until);
-    away_until_ = until;
   }
   // The program is back before that time.
   void SetBack(absl::Time now) {
     client_.member().SetBack();
     hybrid_.SetAwayUntil(now);
-    away_until_ = now;
   }
-  bool is_away(absl::Time now) const { return now < away_until_; }
+  bool is_away(absl::Time now) const { return hybrid_.is_away(now); }
 
   // Records a finished step: the next heartbeat reports it to the scheduler.
   void ReportStep(absl::Time now, const StepReport& step);
@@ -82,7 +80,6 @@ class WorkerActor : public Actor {
   Communicator group_;
   HybridStepEngine hybrid_;
   ProgressMeter meter_;
-  absl::Time away_until_ = absl::InfinitePast();
   std::function<void(const absl::Status&)> when_ready_;
   Met met_;                 // of the pending barrier; empty = none
   std::set<NodeId> alive_;  // the workers when it began

@@ -69,7 +69,7 @@ bool WorkerCore::is_exposed() const {
 }
 
 void WorkerCore::AddMetrics(absl::Time now, MetricPage& page) const {
-  MemberMetrics{.member = actor_->client().member(), .is_insecure = is_exposed()}.AddTo(page);
+  AddMemberMetrics(actor_->client().member(), is_exposed(), page);
   WorkerMetrics::Of(now, *actor_).AddTo(page);
 }
 

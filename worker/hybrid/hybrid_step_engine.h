@@ -83,6 +83,7 @@ class HybridStepEngine {
   // The program is away until then, or came back at that time: the engine does not step aside for
   // it meanwhile.
   void SetAwayUntil(absl::Time until) { lateness_.SetAwayUntil(until); }
+  bool is_away(absl::Time now) const { return lateness_.is_away(now); }
   // Elements of each tensor.
   size_t element_count(size_t tensor) const { return model_.layout().place_of(tensor).count; }
 

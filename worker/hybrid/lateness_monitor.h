@@ -36,6 +36,7 @@ class LatenessMonitor {
   absl::Time DueAt(size_t bucket, Step next, const LatenessRule& rule) const;
   // The program is away until then, or was.
   void SetAwayUntil(absl::Time until) { away_until_ = until; }
+  bool is_away(absl::Time now) const { return now < away_until_; }
 
   // The newest step of which the program has given something.
   Step submitted() const { return submitted_; }

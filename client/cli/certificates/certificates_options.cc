@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/certificates/certificates_options.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/console/actions.h"
 #include "client/cli/scheduler/scheduler_options.h"
 #include "common/base/status_macros.h"
 
@@ -38,11 +36,7 @@ constexpr std::pair<absl::string_view, Action> kActions[] = {{"init", Action::kI
 constexpr std::pair<absl::string_view, Step> kSteps[] = {
     {"add", Step::kAdd}, {"use", Step::kUse}, {"remove", Step::kRemove}};
 
-// Which actions take a flag. All take --output.
-struct FlagUse {
-  absl::string_view flag;
-  absl::string_view actions;
-};
+// All actions take --output, too.
 constexpr FlagUse kFlags[] = {{"trust-domain", "init"}, {"days", "init, issue, rotate"},
                               {"role", "issue"},        {"every-role", "issue"},
                               {"job", "issue"},         {"every-job", "issue"},
@@ -119,19 +113,8 @@ void CertificatesOptions::AddTo(ConfigFile& options) {
 }
 
 absl::Status CertificatesOptions::Check(const ConfigFile& options) {
-  if (words_.empty()) return Wrong(absl::StrCat("what is to be done? ", kHow));
-  const auto found = std::find_if(std::begin(kActions), std::end(kActions),
-                                  [this](const auto& known) { return known.first == words_[0]; });
-  if (found == std::end(kActions)) {
-    return Wrong(absl::StrCat("nothing named '", words_[0], "'; ", kHow));
-  }
-  action = found->second;
-  for (const auto& [flag, actions] : kFlags) {
-    if (absl::StartsWith(options.OriginOf(flag), "flag") &&
-        !absl::StrContains(actions, words_[0])) {
-      return Wrong(absl::StrCat(words_[0], " takes no --", flag, "; only ", actions, " does"));
-    }
-  }
+  COVEY_ASSIGN_OR_RETURN(action, FindAction(words_, kActions, kHow));
+  COVEY_RETURN_IF_ERROR(CheckFlags(options, words_[0], kFlags));
   const bool takes_more = action == Action::kRotate || action == Action::kRevoke;
   if (words_.size() < 2 || (words_.size() > 2 && !takes_more)) {
     return Wrong(absl::StrCat(words_[0], " takes one folder, and ", words_.size() - 1,

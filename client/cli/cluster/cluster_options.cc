@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/cluster/cluster_options.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "client/cli/console/actions.h"
 #include "client/cli/scheduler/scheduler_options.h"
+#include "common/base/status_macros.h"
 
 namespace covey::cli {
 namespace {
@@ -24,11 +23,6 @@ constexpr std::pair<absl::string_view, Action> kActions[] = {{"up", Action::kUp}
                                                              {"down", Action::kDown},
                                                              {"logs", Action::kLogs}};
 
-// Which action takes a flag.
-struct FlagUse {
-  absl::string_view flag;
-  absl::string_view action;
-};
 constexpr FlagUse kFlags[] = {{"dry-run", "up"},  {"deadline", "down"}, {"kill", "down"},
                               {"follow", "logs"}, {"lines", "logs"},    {"output", "status"}};
 
@@ -50,18 +44,8 @@ void ClusterOptions::AddTo(ConfigFile& options) {
 }
 
 absl::Status ClusterOptions::Check(const ConfigFile& options) {
-  if (words_.empty()) return Wrong(absl::StrCat("what is to be done? ", kHow));
-  const auto found = std::find_if(std::begin(kActions), std::end(kActions),
-                                  [this](const auto& known) { return known.first == words_[0]; });
-  if (found == std::end(kActions)) {
-    return Wrong(absl::StrCat("nothing named '", words_[0], "'; ", kHow));
-  }
-  action = found->second;
-  for (const auto& [flag, only] : kFlags) {
-    if (absl::StartsWith(options.OriginOf(flag), "flag") && only != words_[0]) {
-      return Wrong(absl::StrCat(words_[0], " takes no --", flag, "; only ", only, " does"));
-    }
-  }
+  COVEY_ASSIGN_OR_RETURN(action, FindAction(words_, kActions, kHow));
+  COVEY_RETURN_IF_ERROR(CheckFlags(options, words_[0], kFlags));
   if (words_.size() < 2 || (words_.size() > 2 && action != Action::kLogs)) {
     return Wrong(
         absl::StrCat(words_[0], " takes one file, and ", words_.size() - 1, " are given; ", kHow));

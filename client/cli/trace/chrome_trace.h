@@ -35,10 +35,11 @@ struct TraceMoment {
 std::string ChromeTrace(const CollectedTrace& trace, const std::map<NodeId, std::string>& hosts,
                         const std::vector<TraceMoment>& moments, int64_t origin_ns);
 
-// What is wrong with a file in this format, at most `kProblemsMax` of it, and nothing when it is
-// right: fields that each kind of event needs, slices of a thread that overlap and do not nest,
-// asynchronous slices without end, arrows without beginning or backwards in time, processes and
-// threads without a name. Takes the array format, too, and that without its end. Pure.
+// Checks a file in this format. A problem is a field that an event lacks, two slices of a thread
+// that overlap and do not nest, an asynchronous slice without end, an arrow without beginning or
+// backwards in time, a process or thread without a name. The result has the first kProblemsMax of
+// them; a file in order has none. The array format, with or without its closing bracket, is
+// accepted, too. Pure.
 inline constexpr size_t kProblemsMax = 20;
 struct TraceCheck {
   uint64_t events = 0;

@@ -33,17 +33,17 @@ void CollectedTrace::Add(const proto::TracePiece& piece) {
   CollectedNode& node = nodes_[id];
   node.name = piece.name();
   node.is_complete = piece.is_last();
-  Clock& clock = clocks_[id];
+  ClockLine& clock = clocks_[id];
   if (piece.has_clock()) {
-    clock = {.at_ns = piece.clock().at_ns(),
-             .offset_ns = piece.clock().offset_ns(),
-             .drift = piece.clock().drift()};
-    node.clock_error = absl::Nanoseconds(piece.clock().error_ns());
+    clock = {.at = absl::FromUnixNanos(piece.clock().at_ns()),
+             .offset = absl::Nanoseconds(piece.clock().offset_ns()),
+             .drift = piece.clock().drift(),
+             .error = absl::Nanoseconds(piece.clock().error_ns())};
+    node.clock_error = clock.error;
     node.drift = clock.drift;
   }
   const auto on_scheduler = [&clock](int64_t t) {
-    return t + clock.offset_ns +
-           static_cast<int64_t>(clock.drift * static_cast<double>(t - clock.at_ns));
+    return absl::ToUnixNanos(clock.Map(absl::FromUnixNanos(t)));
   };
   for (const proto::TracedThread& reported : piece.threads()) {
     CollectedThread& thread = node.threads[reported.name()];

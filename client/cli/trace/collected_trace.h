@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "common/trace/clock_offset.h"
 #include "proto/scheduler.pb.h"
 
 namespace covey::cli {
@@ -66,14 +67,8 @@ class CollectedTrace {
   absl::Duration backward_by() const { return backward_by_; }
 
  private:
-  struct Clock {
-    int64_t at_ns = 0;
-    int64_t offset_ns = 0;
-    double drift = 0;
-  };
-
   std::map<NodeId, CollectedNode> nodes_;
-  std::map<NodeId, Clock> clocks_;
+  std::map<NodeId, ClockLine> clocks_;
   uint64_t messages_ = 0;
   uint64_t backward_ = 0;
   absl::Duration backward_by_ = absl::ZeroDuration();
