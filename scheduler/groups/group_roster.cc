@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/grouping/group_planner.h"
+#include "scheduler/groups/ended_groups.h"
 #include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
@@ -22,9 +23,18 @@ bool GroupRoster::OnDeparture(NodeId worker) {
 
 const proto::Group& GroupRoster::AddGroup(const std::vector<NodeId>& members, Transaction& change) {
   proto::ClusterView& view = change.EditView();
+  const uint32_t id = view.groups().empty() ? std::max(state_.record().first_group(), 1u)
+                                            : view.groups(view.groups_size() - 1).id() + 1;
+  const std::vector<GroupId> forgotten = ForgettableGroups(view);
+  auto& groups = *view.mutable_groups();
+  groups.erase(std::remove_if(groups.begin(), groups.end(),
+                              [&](const proto::Group& group) {
+                                return std::binary_search(forgotten.begin(), forgotten.end(),
+                                                          GroupId(group.id()));
+                              }),
+               groups.end());
   proto::Group& group = *view.add_groups();
-  const uint32_t first = std::max(state_.record().first_group(), 1u);
-  group.set_id(first + static_cast<uint32_t>(view.groups_size()) - 1);
+  group.set_id(id);
   group.set_generation(1);
   for (NodeId member : members) {
     group.add_members(member.value());

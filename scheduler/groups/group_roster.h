@@ -27,7 +27,8 @@ class GroupRoster {
   // A worker is no longer ALIVE. True: it was a newcomer.
   bool OnDeparture(NodeId worker);
 
-  // A new ACTIVE group of ALIVE workers, of generation 1.
+  // A new ACTIVE group of ALIVE workers, of generation 1. Takes groups out of the view that ended
+  // long ago, so references to groups from before are not valid any more.
   const proto::Group& AddGroup(const std::vector<NodeId>& members, Transaction& change);
   // Gives an ACTIVE group the ALIVE ones of `members`, in the order of the topology, and a new
   // generation, which starts without shares and partial reduce. When no member is left, or only

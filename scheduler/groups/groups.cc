@@ -150,8 +150,9 @@ void Groups::Reform(absl::Time now, Transaction& change) {
                                             .generation = group.generation()});
   }
   std::erase_if(left_since_, [&](const auto& entry) {
-    const proto::Group& group = *FindGroup(view, entry.first.first);
-    return group.state() != proto::Group::ACTIVE || GenerationOf(group) != entry.first;
+    const proto::Group* group = FindGroup(view, entry.first.first);
+    return group == nullptr || group->state() != proto::Group::ACTIVE ||
+           GenerationOf(*group) != entry.first;
   });
 }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/groups/groups.h"
 
+#include "absl/strings/str_cat.h"
 #include "common/cluster/view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "scheduler/groups/ended_groups.h"
 #include "scheduler/groups/group_adjustments.h"
 #include "scheduler/groups/worker_placement.h"
 #include "scheduler/nodes/membership.h"
 #include "scheduler/state/cluster_state_fixture.h"
+#include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
 namespace {
@@ -249,6 +252,25 @@ TEST_F(GroupsTest, ALateWorkerWaitsForOthersThenTheyMakeAGroup) {
   EXPECT_EQ(group(3).generation(), 1u);
   EXPECT_EQ(node(first).standby(), "");
   EXPECT_EQ(group(1).generation(), 1u);
+}
+
+TEST_F(GroupsTest, GroupsThatEndedLongAgoLeaveTheView) {
+  for (const uint64_t id : {3, 4, 5, 6}) Beat(id, 10);
+  const int kept = 2 + static_cast<int>(kEndedGroupsKept);
+  for (uint32_t i = 0; i < 2 * kEndedGroupsKept; ++i) {
+    const NodeId first = Register(proto::WORKER);
+    const NodeId second = Register(proto::WORKER);
+    ASSERT_THAT(last_, HasSubstr(absl::StrCat("group ", 3 + i, " formed")));
+    membership_.Leave(now_, first, "");
+    membership_.Leave(now_, second, "");
+    EXPECT_LE(view().groups_size(), kept + 1);
+    // Times of members that left some time ago are kept by group.
+    Tick(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(view().groups(0).id(), 1u);
+  EXPECT_EQ(view().groups(1).id(), 2u);
+  EXPECT_GT(view().groups(2).id(), kEndedGroupsKept);
+  EXPECT_EQ(FindGroup(view(), GroupId(3)), nullptr);
 }
 
 TEST_F(GroupsTest, ALateWorkerThatHasWaitedMakesTheSmallestGroupLarger) {

@@ -42,11 +42,11 @@ const proto::Node* FindHolder(const proto::ClusterView& view, proto::Role role, 
 }
 
 const proto::Group* FindGroup(const proto::ClusterView& view, GroupId id) {
-  // Ids are assigned in order, and ended groups stay in the list.
-  if (view.groups().empty() || id.value() < view.groups(0).id()) return nullptr;
-  const uint32_t index = id.value() - view.groups(0).id();
-  return index < static_cast<uint32_t>(view.groups_size()) ? &view.groups(static_cast<int>(index))
-                                                           : nullptr;
+  const auto& groups = view.groups();
+  const auto at = std::lower_bound(
+      groups.begin(), groups.end(), id.value(),
+      [](const proto::Group& group, uint32_t wanted) { return group.id() < wanted; });
+  return at != groups.end() && at->id() == id.value() ? &*at : nullptr;
 }
 
 const proto::Group* FindActiveGroupOf(const proto::ClusterView& view, NodeId worker) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/replay/replay.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -150,7 +151,10 @@ class Replayer {
 
   absl::Status AtRecord(const RecordedUpdate& update, const absl::Status& status) {
     ++replayed_.records;
-    replayed_.pushes += update.record.pushes.size();
+    // Sequence 0: a producer is forgotten.
+    replayed_.pushes += static_cast<size_t>(
+        std::count_if(update.record.pushes.begin(), update.record.pushes.end(),
+                      [](const AppliedPush& push) { return push.sequence > 0; }));
     return status.ok() ? status
                        : Annotate(absl::StrCat(history_.name, " record ", update.index), status);
   }

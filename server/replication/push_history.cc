@@ -107,17 +107,13 @@ void PushHistory::ForEachNorm(
   }
 }
 
-std::optional<Producer> PushHistory::FindOldest(
+std::vector<Producer> PushHistory::Forgettable(
     absl::FunctionRef<bool(const Producer&)> is_gone) const {
-  auto oldest = entries_.end();
-  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    if ((oldest == entries_.end() || entry->second.last_use < oldest->second.last_use) &&
-        is_gone(entry->first)) {
-      oldest = entry;
-    }
+  std::vector<Producer> found;
+  for (const auto& [producer, entry] : entries_) {
+    if (entry.last_use < uses_ && is_gone(producer)) found.push_back(producer);
   }
-  if (oldest == entries_.end()) return std::nullopt;
-  return oldest->first;
+  return found;
 }
 
 void PushHistory::ForgetNorms() {

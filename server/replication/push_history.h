@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/container/btree_map.h"
 #include "absl/functional/function_ref.h"
@@ -39,8 +40,8 @@ PushKey KeyOf(const proto::PushId& id);
 // from new pushes. All replicas of a shard have the same history, because it depends on the calls
 // alone. Pushes that were received and wait to be applied are elsewhere: AckLedger.
 //
-// Limits: the caller of Note keeps about kProducersPerShardMax producers, by forgetting producers
-// that are gone. A push of a producer that is gone must be refused before it gets here.
+// Limits: the caller of Note keeps about kProducersPerShardMax producers, and forgets those that
+// are gone. A push of a producer that is gone must be refused before it gets here.
 //
 // Actor-confined. Deterministic.
 class PushHistory {
@@ -74,8 +75,9 @@ class PushHistory {
   bool Knows(const Producer& producer) const { return entries_.contains(producer); }
   // Whether the push of this sequence is known, of whichever incarnation.
   bool Contains(const Producer& producer, uint64_t sequence) const;
-  // Of the producers that are gone, the one that has been silent for the longest time. Linear.
-  std::optional<Producer> FindOldest(absl::FunctionRef<bool(const Producer&)> is_gone) const;
+  // The producers that are gone and can be forgotten, in growing order: all but the one that pushed
+  // last, from whose entry a restored history goes on counting pushes. Linear.
+  std::vector<Producer> Forgettable(absl::FunctionRef<bool(const Producer&)> is_gone) const;
   void Forget(const Producer& producer) { entries_.erase(producer); }
 
   // Plants PlantedBug::kForgetNormsOnTakeover.
@@ -94,13 +96,13 @@ class PushHistory {
  private:
   struct Entry {
     uint64_t incarnation = 0;
-    uint64_t last_use = 0;
+    uint64_t last_use = 0;  // the value of uses_ at the newest push
     DedupWindow window;
     PushNorms norms;  // of pushes to a table with a gate
   };
 
   absl::btree_map<Producer, Entry> entries_;
-  uint64_t uses_ = 0;
+  uint64_t uses_ = 0;  // pushes noted
 };
 
 }  // namespace covey::server

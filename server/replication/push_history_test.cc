@@ -5,10 +5,15 @@
 #include <vector>
 
 #include "common/cluster/limits.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace covey::server {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::IsEmpty;
 
 PushKey Key(uint64_t id, uint64_t incarnation, uint64_t sequence) {
   return {.producer = {.kind = Producer::Kind::kClient, .id = id},
@@ -72,15 +77,16 @@ TEST(PushHistory, RefuseWhatIsTooOldToTell) {
   EXPECT_EQ(producers.Find(Key(1, 1, 1)).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(PushHistory, FindWhoIsGoneAndWasSilentLongest) {
+TEST(PushHistory, ForgetsWhoIsGoneButForTheNewest) {
   PushHistory producers;
   for (const uint64_t id : {3, 1, 2, 3}) producers.Note(Key(id, 1, id), Version(1));
-  EXPECT_EQ(producers.FindOldest([](const Producer&) { return false; }), std::nullopt);
-  EXPECT_EQ(producers.FindOldest([](const Producer&) { return true; })->id, 1u);
-  EXPECT_EQ(producers.FindOldest([](const Producer& producer) { return producer.id > 1; })->id, 2u);
+  const auto all = [](const Producer&) { return true; };
+  EXPECT_THAT(producers.Forgettable([](const Producer&) { return false; }), IsEmpty());
+  EXPECT_THAT(producers.Forgettable(all),
+              ElementsAre(Field(&Producer::id, 1), Field(&Producer::id, 2)));
   producers.Forget({.kind = Producer::Kind::kClient, .id = 1});
   EXPECT_FALSE(producers.Find(Key(1, 1, 1))->known);
-  EXPECT_EQ(producers.size(), 2u);
+  EXPECT_THAT(producers.Forgettable(all), ElementsAre(Field(&Producer::id, 2)));
 }
 
 // A push below the window of pushes noted since it was received.

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "absl/container/btree_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/planted_bug.h"
@@ -120,13 +119,12 @@ absl::Status PushPipeline::CheckRoom(const Producer& producer) const {
   COVEY_RETURN_IF_ERROR(CheckReplicasHaveRoom(shard_));
   const PushHistory& history = shard_.content().push_history();
   if (history.Knows(producer) || shard_.ledger.Knows(producer) ||
-      history.size() + shard_.ledger.producers() < kProducersPerShardMax ||
-      history.FindOldest([this](const Producer& other) { return IsGone(other, *shard_.view); })) {
+      history.size() + shard_.ledger.producers() < kProducersPerShardMax) {
     return absl::OkStatus();
   }
-  return absl::ResourceExhaustedError(
-      absl::StrCat(history.size(), " producers push to this shard, and all of them live; use ",
-                   "fewer clients, or let them form groups"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      kProducersPerShardMax, " producers push to this shard; use fewer clients, or let ",
+      "them form groups"));
 }
 
 absl::Status PushPipeline::Screen(const Gradient& gradient, const proto::PushRequest& push) {
@@ -160,7 +158,6 @@ void PushPipeline::Discard(absl::Time now, const ReceivedPush& push, Outbox& out
                            .samples = push.samples,
                            .base_version = push.base_version});
   aggregator_.Discard(push);
-  MakeRoom(record);
   shard_.replica.Append(now, std::move(record), {}, outbox);
 }
 
@@ -187,13 +184,11 @@ void PushPipeline::ApplyFunctions(absl::Time now, const PushKey& key,
   record.asynchrony = shard_.correction.estimates();
   record.functions = std::move(functions);
   record.pushes.push_back({.key = key});
-  MakeRoom(record);
   shard_.replica.Append(now, std::move(record), {}, outbox);
 }
 
 std::optional<AggregatedUpdate> PushPipeline::ApplyNext(absl::Time now, Outbox& outbox) {
-  const GroupCensus groups{.live = shard_.waited_for,
-                           .initial = shard_.view->initial_groups()};
+  const GroupCensus groups{.live = shard_.waited_for, .initial = shard_.view->initial_groups()};
   std::optional<AggregatedUpdate> update = aggregator_.TakeDue(now, groups);
   if (update) Apply(now, *update, outbox);
   return update;
@@ -223,25 +218,19 @@ void PushPipeline::Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbo
                              .samples = push.samples,
                              .base_version = push.base_version});
   }
-  MakeRoom(record);
   shard_.replica.Append(now, std::move(record), update.gradient_sum.gradient(), outbox);
 }
 
-void PushPipeline::MakeRoom(ShardRecord& record) const {
-  const PushHistory& history = shard_.content().push_history();
-  if (history.size() < kProducersPerShardMax) return;
-  absl::btree_set<Producer> forgotten;
-  for (size_t i = 0; i < record.pushes.size(); ++i) {
-    if (history.Knows(record.pushes[i].key.producer)) continue;
-    const auto oldest = history.FindOldest([&](const Producer& producer) {
-      return !forgotten.contains(producer) && IsGone(producer, *shard_.view);
-    });
-    if (!oldest) return;
-    forgotten.insert(*oldest);
+void PushPipeline::ForgetGone(absl::Time now, Outbox& outbox) {
+  ShardRecord record;
+  for (const Producer& producer :
+       shard_.content().push_history().Forgettable([this](const Producer& each) {
+         return IsGone(each, *shard_.view) && !shard_.ledger.Knows(each);
+       })) {
+    record.pushes.push_back({.key = {.producer = producer}});
   }
-  for (const Producer& producer : forgotten) {
-    record.pushes.insert(record.pushes.begin(), {.key = {.producer = producer}});
-  }
+  if (record.pushes.empty() || !CheckReplicasHaveRoom(shard_).ok()) return;
+  shard_.replica.Append(now, std::move(record), {}, outbox);
 }
 
 }  // namespace covey::server

@@ -50,6 +50,11 @@ class PushPipeline {
   // Applies the next update, if one is due, and returns it. To be called until there is none.
   std::optional<AggregatedUpdate> ApplyNext(absl::Time now, Outbox& outbox);
 
+  // Makes all replicas forget the pushes of producers that are gone in the view. None of these is
+  // accepted any more, so their memory serves nothing. What waits to be applied keeps its producer
+  // for the next call.
+  void ForgetGone(absl::Time now, Outbox& outbox);
+
   // As GradientAggregator.
   void KeepHeld() { aggregator_.KeepHeld(); }
   void Resume(GroupId group, Step step) { aggregator_.Resume(group, step); }
@@ -84,8 +89,6 @@ class PushPipeline {
   void ApplyFunctions(absl::Time now, const PushKey& key, std::vector<VectorFunction> functions,
                       Outbox& outbox);
   void Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbox);
-  // Names the producers that must be forgotten to make room for those in the record.
-  void MakeRoom(ShardRecord& record) const;
 
   // Constant after construction.
   ServedShard& shard_;

@@ -251,6 +251,7 @@ void Shard::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Out
   shard_.correction.Forget(
       [this](const Producer& producer) { return IsGone(producer, *shard_.view); });
   Proceed(now, outbox);
+  if (!suspended_) pipeline_.ForgetGone(now, outbox);
 }
 
 void Shard::Proceed(absl::Time now, Outbox& outbox) {

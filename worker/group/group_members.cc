@@ -105,6 +105,10 @@ void GroupMembers::SetReceiver(uint32_t rank, Message& message, Outbox& outbox) 
 }
 
 void GroupMembers::RefreshRoutes(Outbox& outbox) {
+  for (auto route = routes_.begin(); route != routes_.end();) {
+    const NodeId node = (route++)->first;
+    if (!view().IsAlive(node)) Disconnect(node, outbox);
+  }
   for (uint32_t rank = 0; rank < size(); ++rank) {
     if (routes_.contains(nodes_[rank])) EnsureRoute(rank, outbox);
   }

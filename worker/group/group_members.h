@@ -63,7 +63,7 @@ class GroupMembers {
 
   // Makes `message` one to this member, and lets the transport know the way.
   void SetReceiver(uint32_t rank, Message& message, Outbox& outbox);
-  // Ways that the transport knows follow the newest view.
+  // Ways that the transport knows follow the newest view. Those to nodes that are gone are closed.
   void RefreshRoutes(Outbox& outbox);
   // Drops the connection with what waits in it. The next message opens it again.
   void Disconnect(NodeId node, Outbox& outbox);
