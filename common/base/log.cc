@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/json_escape.h"
 
 namespace covey {
@@ -66,6 +68,33 @@ std::string JsonMembers(const Logger& logger, absl::string_view event,
   return members;
 }
 
+// Whether a terminal may take a character for a command: C0 and C1 controls, and delete.
+bool HasControls(absl::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<uint8_t>(text[i]);
+    if (c < 0x20 || c == 0x7F) return true;
+    if (c == 0xC2 && i + 1 < text.size() && static_cast<uint8_t>(text[i + 1]) < 0xA0) return true;
+  }
+  return false;
+}
+
+// Text may come from a peer, a file name or a command line. One that could make a second line, or
+// change the terminal, is escaped as in C; all others stay as they are.
+std::string TextValue(absl::string_view text) {
+  return HasControls(text) ? absl::CHexEscape(text) : std::string(text);
+}
+
+// What follows the time and the level.
+std::string TextMembers(const Logger& logger, absl::string_view event,
+                        std::initializer_list<LogField> fields) {
+  std::string line = logger.node.empty() ? "" : absl::StrCat(TextValue(logger.node), " ");
+  absl::StrAppend(&line, TextValue(event));
+  for (const LogField& field : fields) {
+    absl::StrAppend(&line, " ", TextValue(field.key()), "=", TextValue(field.value()));
+  }
+  return line;
+}
+
 // Leaked on purpose: other threads may log while main returns.
 Logger& Global() {
   static Logger& logger = *new Logger(MakeLogger(LogLevel::kInfo, LogFormat::kAuto, ""));
@@ -99,17 +128,8 @@ bool IsLogged(LogLevel level) { return Global().sink->should_log(ToSpdlog(level)
 void LogLine(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields) {
   const Logger& logger = Global();
   if (!logger.sink->should_log(ToSpdlog(level))) return;
-  std::string line;
-  if (logger.json) {
-    line = JsonMembers(logger, event, fields);
-  } else {
-    if (!logger.node.empty()) line = absl::StrCat(logger.node, " ");
-    absl::StrAppend(&line, event);
-    for (const LogField& field : fields) {
-      absl::StrAppend(&line, " ", field.key(), "=", field.value());
-    }
-  }
-  logger.sink->log(ToSpdlog(level), line);
+  logger.sink->log(ToSpdlog(level), logger.json ? JsonMembers(logger, event, fields)
+                                                : TextMembers(logger, event, fields));
 }
 
 }  // namespace covey

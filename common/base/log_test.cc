@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/log.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -61,6 +63,26 @@ TEST(LogTest, ALineIsOneJsonObjectWhateverBytesAreLogged) {
     EXPECT_EQ(lines[0].size(), value.empty() ? 5u : 6u);
     EXPECT_EQ(lines[0]["level"], "error");
   }
+}
+
+// A peer, a label or a path cannot forge a line, or speak to the terminal.
+TEST(LogTest, ALineOfTextIsOneLineWithoutCommandsWhateverBytesAreLogged) {
+  const auto text_of = [](absl::string_view value) {
+    testing::internal::CaptureStderr();
+    ConfigureLog(LogLevel::kDebug, LogFormat::kHuman, "server-0");
+    LogError("event", {{"key", value}});
+    return testing::internal::GetCapturedStderr();
+  };
+  Random random(2);
+  for (int round = 0; round < 500; ++round) {
+    const std::string text = text_of(RandomBytes(random));
+    ASSERT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+    EXPECT_EQ(text.find_first_of("\r\x1b\x7f"), text.npos) << text;
+  }
+  EXPECT_THAT(text_of("a\nb"), testing::EndsWith(" server-0 event key=a\\nb\n"));
+  EXPECT_THAT(text_of("\x1b[2J"), testing::EndsWith(" key=\\x1b[2J\n"));
+  EXPECT_THAT(text_of("\xC2\x9B"), testing::EndsWith(" key=\\xc2\\x9b\n"));
+  EXPECT_THAT(text_of("it's \"é\""), testing::EndsWith(" key=it's \"é\"\n"));
 }
 
 TEST(LogTest, NumbersAreNumbers) {

@@ -187,6 +187,16 @@ workers:
         up.await_line(re.escape("--it's $(wrong)"))
         self.assert_ended(self.covey(0, "down", self.file))
 
+    def test_the_example_file_can_be_planned(self):
+        example = os.path.join(self.folder, "example")
+        os.mkdir(example)
+        shutil.copy("deploy/hosts/hosts.yaml", example)
+        for name in ("covey_scheduler", "covey_server", "fashion_mnist"):
+            shutil.copy("/bin/true", os.path.join(example, name))
+        plan = self.covey(0, "up", "--dry-run", os.path.join(example, "hosts.yaml"))
+        self.assertEqual(2, plan.count("^# server-. on "), plan)
+        self.assertEqual(2, plan.count("^# worker-. on "), plan)
+
     def test_a_wrong_file_or_word_is_answered(self):
         self.synthetic(top="sheduler: x")
         self.covey(2, "up", self.file).await_line('unknown key "sheduler" in the file; did you mean "scheduler"?')
