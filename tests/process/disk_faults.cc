@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults of a disk, for a program that loads this with LD_PRELOAD. They strike the files whose path
+// contains COVEY_DISK_OF. The file that COVEY_DISK_FAULT names says which fault there is now:
+//
+//   slow       a sync takes a second
+//   full       a write finds no space
+//   read-only  a write is refused
+//
+// and nothing, or no such file: none.
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+// The function of the C library that this one stands in for.
+template <typename Function>
+Function* Real(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+bool IsStruck(int file) {
+  const char* const of = std::getenv("COVEY_DISK_OF");
+  char link[64];
+  char path[4096];
+  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+  const ssize_t size = of == nullptr ? -1 : readlink(link, path, sizeof(path) - 1);
+  if (size < 0) return false;
+  path[size] = '\0';
+  return std::strstr(path, of) != nullptr;
+}
+
+bool FaultIs(const char* name) {
+  const char* const path = std::getenv("COVEY_DISK_FAULT");
+  const int file = path == nullptr ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  char text[32] = {};
+  const ssize_t size = read(file, text, sizeof(text) - 1);
+  close(file);
+  return size > 0 && std::strcmp(text, name) == 0;
+}
+
+void SyncSlowly(int file) {
+  if (IsStruck(file) && FaultIs("slow")) usleep(1'000'000);
+}
+
+}  // namespace
+
+extern "C" {
+
+ssize_t write(int file, const void* bytes, size_t size) {
+  static auto* const real = Real<ssize_t(int, const void*, size_t)>("write");
+  if (IsStruck(file)) {
+    if (FaultIs("full")) {
+      errno = ENOSPC;
+      return -1;
+    }
+    if (FaultIs("read-only")) {
+      errno = EROFS;
+      return -1;
+    }
+  }
+  return real(file, bytes, size);
+}
+
+int fdatasync(int file) {
+  static auto* const real = Real<int(int)>("fdatasync");
+  SyncSlowly(file);
+  return real(file);
+}
+
+int fsync(int file) {
+  static auto* const real = Real<int(int)>("fsync");
+  SyncSlowly(file);
+  return real(file);
+}
+
+}  // extern "C"

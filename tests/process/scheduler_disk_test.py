@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scheduler whose disk is slow, full or read-only, while others train, come and go."""
+
+import os
+import shlex
+import stat
+import time
+
+from tests import report
+from tests.process import chains, cluster, ledger, program
+
+_FAULTS = program.built("tests/process/libdisk_faults.so")
+_SLOW_SECONDS = 12
+
+
+class SchedulerDiskTest(cluster.ProcessTest):
+    def setUp(self):
+        super().setUp()
+        self.fault = os.path.join(self.folder, "fault")
+        self.log = os.path.join(self.folder, "decisions")
+        wrapper = os.path.join(self.folder, "scheduler_with_faults")
+        with open(wrapper, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\n"
+                       f"COVEY_DISK_FAULT={shlex.quote(self.fault)} COVEY_DISK_OF=/decisions "
+                       f"LD_PRELOAD={shlex.quote(os.path.abspath(_FAULTS))} "
+                       f"exec {shlex.quote(os.path.abspath(cluster.SCHEDULER))} \"$@\"\n")
+        os.chmod(wrapper, stat.S_IRWXU)
+        self.running = cluster.Cluster(self, servers=2, scheduler_program=wrapper,
+                                       scheduler_options=["--log-file", self.log])
+        self.producers = [ledger.Producer(self, self.running, "async", slot,
+                                          options=["--pause", "50ms"]) for slot in range(2)]
+        self._train("at first")
+
+    def _strike(self, name):
+        with open(self.fault + ".new", "w", encoding="ascii") as file:
+            file.write(name)
+        os.rename(self.fault + ".new", self.fault)
+
+    def _train(self, when):
+        for producer in self.producers:
+            producer.await_durable(20, f"durable pushes {when}")
+
+    def _finish(self):
+        """Everybody lives, and nothing was lost."""
+        chains.await_whole(self.running)
+        status = self.running.status()
+        self.assertEqual(2, len(cluster.nodes(status, "SERVER")))
+        self.assertEqual([], [node["name"] for node in status["view"]["nodes"] if node["state"] == "DEAD"])
+        ledger.stop(self, self.running, self.producers)
+        account = ledger.audit(self, self.running, self.producers)
+        print(account, flush=True)
+        self.assertEqual([], account.deviations)
+        self.assertEqual((0, 0), (account.lost, account.doubled))
+        self.assertGreater(account.certain, 0)
+
+    def test_a_slow_disk_kills_nobody(self):
+        self.assertEqual(1, self.running.count())
+        self._strike("slow")
+        counted = 1
+        until = time.monotonic() + _SLOW_SECONDS
+        while time.monotonic() < until:
+            # Each is several decisions: it joins, looks for its table, and leaves.
+            counted += 1
+            self.assertEqual(counted, self.running.count())
+        self.assertLess(counted, 2 + _SLOW_SECONDS, "the disk was not slow")
+        self._train("with a slow disk")
+        # What it has decided and answered is in its log.
+        self.running.scheduler.kill()
+        self.running.restart_scheduler()
+        self.assertEqual(counted + 1, self.running.count())
+        self._strike("")
+        self._finish()
+
+    def _fail(self, fault, reason):
+        self.assertEqual(1, self.running.count())
+        tables = self.running.status()["view"]["tables"]
+        self._strike(fault)
+        # It decides nothing any more, and says why; training needs no decision.
+        refused = self.run_to_end("counter", [cluster.COUNTER, self.running.address, self.running.job])
+        self.assertNotEqual(0, refused.code, refused)
+        refused.await_line(f"cannot write its log.*{reason}.*check the folder, its permissions and free space")
+        self._train(f"while the disk is {fault}")
+        self.assertEqual(tables, self.running.status()["view"]["tables"])
+        self._strike("")
+        self.running.scheduler.kill()
+        self.running.restart_scheduler()
+        self.running.await_status(lambda status: len(cluster.nodes(status, "SERVER")) == 2, "the servers")
+        self.assertEqual(tables, self.running.status()["view"]["tables"])
+        self.assertEqual(2, self.running.count())
+        self._train("afterwards")
+        self._finish()
+
+    def test_a_full_disk_ends_decisions_and_no_training(self):
+        self._fail("full", "No space left on device")
+
+    def test_a_disk_that_became_read_only_does_the_same(self):
+        self._fail("read-only", "Read-only file system")
+
+    def test_a_scheduler_does_not_start_on_such_a_disk(self):
+        self._strike("full")
+        self.running.scheduler.kill()
+        os.unlink(self.log)
+        started = self.run_to_end(
+            "scheduler", [self.running.scheduler_program, "--job", "other", "--log-file", self.log])
+        self.assertNotEqual(0, started.code, started)
+        started.await_line("No space left on device")
+
+
+if __name__ == "__main__":
+    report.main()
