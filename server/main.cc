@@ -348,7 +348,9 @@ class ServerProcess {
         .rows = std::move(rows),
         .rate = rate,
         .tables = tables_});
-    data_loop->credits = std::make_unique<RequestCredits>(queue.arriving_bytes);
+    data_loop->credits = std::make_unique<RequestCredits>(
+        queue.arriving_bytes,
+        [&actor = *data_loop->actor](const Message& message) { return actor.KnowsSender(message); });
     data_loop->loop =
         std::make_unique<EventLoop>(EventLoop::Options{.job = job_,
                                                        .self = {NodeId(), number},

@@ -27,6 +27,9 @@ void AddLoopMetrics(const ShardCounters& counters, MetricPage& page) {
         "Pushes and pulls refused because too much waits, or too much is used.", counters.refused);
   count("covey_requests_malformed_total", "Requests that no correct peer sends.",
         counters.malformed);
+  count("covey_messages_from_impostors_total",
+        "Messages in the name of a node, sent by another process; they are dropped.",
+        counters.impostors);
   count("covey_reply_bytes_total", "Bytes of tensors in replies to pushes and pulls.",
         counters.reply_bytes);
   count("covey_records_replicated_total", "Updates sent to the next servers of chains.",

@@ -348,8 +348,10 @@ TEST(ShardActor, RefusesTheDeadAndTheUnknown) {
   TestJob job(kAsync, 1);
   ShardDriver driver(job);
   Message stranger = driver.ClientPush(1, {1, 1, 1, 1});
-  stranger.envelope.mutable_header()->set_node(50);
-  stranger.envelope.mutable_push_request()->mutable_id()->set_producer(50);
+  SetSender(50, stranger);
+  proto::PushId& id = *stranger.envelope.mutable_push_request()->mutable_id();
+  id.set_producer(50);
+  id.set_producer_incarnation(IncarnationOf(50));
   EXPECT_EQ(CodeOf(driver.Ask(stranger)), Code::kInvalidArgument);
   stranger.envelope.mutable_header()->set_epoch(6);
   EXPECT_EQ(CodeOf(driver.Ask(stranger)), Code::kUnavailable);
@@ -367,11 +369,14 @@ TEST(ShardActor, RefusesTheDeadAndTheUnknown) {
   EXPECT_TRUE(Pushed(driver.Ask(before)).duplicate());
 }
 
-TEST(ShardActor, RefusesAnOlderIncarnationOfAProducer) {
-  ShardDriver driver(TestJob(kAsync, 0));
-  Message old = driver.ClientPush(1, {1, 1, 1, 1});
-  Message fresh = old;
-  fresh.envelope.mutable_push_request()->mutable_id()->set_producer_incarnation(5000);
+TEST(ShardActor, RefusesAnOlderGenerationOfAGroup) {
+  TestJob job(kAsync, 1);
+  job.view.mutable_groups(0)->set_generation(2);
+  ShardDriver driver(job);
+  Message old = driver.GroupPush(1, 1, {1, 1, 1, 1});
+  Message fresh = driver.GroupPush(1, 2, {1, 1, 1, 1});
+  fresh.envelope.mutable_push_request()->set_group_generation(2);
+  fresh.envelope.mutable_push_request()->mutable_id()->set_producer_incarnation(2);
   EXPECT_EQ(CodeOf(driver.Ask(old)), Code::kOk);
   EXPECT_FALSE(Pushed(driver.Ask(fresh)).duplicate());
   EXPECT_EQ(CodeOf(driver.Ask(old)), Code::kAborted);

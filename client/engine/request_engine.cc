@@ -10,6 +10,7 @@
 #include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
 #include "common/net/release_poll.h"
+#include "common/net/sender.h"
 #include "common/net/wire.h"
 
 namespace covey::client {
@@ -83,9 +84,10 @@ void RequestEngine::Pump(absl::Time now, Outbox& outbox) {
 bool RequestEngine::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   const auto body = message.envelope.body_case();
   if (body != proto::Envelope::kPushReply && body != proto::Envelope::kPullReply) return false;
-  // Workers and clients do not answer for servers.
-  const proto::Node* const sender = view_->FindNode(message.from().node);
-  if (sender != nullptr && (sender->role() == proto::WORKER || sender->role() == proto::CLIENT)) {
+  // Requests go to servers of the view, and nobody else answers for them.
+  const proto::Node* const sender = SenderOf(message, *view_);
+  if (sender == nullptr || sender->role() != proto::SERVER) {
+    ++counters_.strangers;
     return true;
   }
   counters_.bytes_received += WireBytes(message);
