@@ -148,6 +148,7 @@ class ServerProcess {
                                         .register_deadline = config_.join_deadline,
                                         .seed = RandomFromSystem(),
                                         .trace = &trace_}});
+    actor_->SetTableBytesMax(ToldTableBytesMax(config_));
     actor_->OnChange([this](absl::Time, Outbox&) { MembershipChanged(); });
     control_ =
         std::make_unique<EventLoop>(EventLoop::Options{.job = job_,
@@ -216,6 +217,9 @@ class ServerProcess {
           Change(*control_, [this, bytes = next.queued_bytes_max] { queued_bytes_max_ = bytes; }));
     }
     tables_->SetMax(TableBytesMax(next));
+    COVEY_RETURN_IF_ERROR(Change(*control_, [this, bytes = ToldTableBytesMax(next)] {
+      actor_->SetTableBytesMax(bytes);
+    }));
     ApplyPriority(next.priority);
     current_ = next;
     half_reloaded_ = false;
@@ -240,6 +244,11 @@ class ServerProcess {
     if (config.table_bytes_max != 0) return config.table_bytes_max;
     const bool are_in_memory = config.table_memory == "host" && config.row_folder.empty();
     return are_in_memory ? MemoryLimit() / 4 * 3 : TableBudget::kNoLimit;
+  }
+  // ServerLoad.table_bytes_max.
+  static uint64_t ToldTableBytesMax(const Config& config) {
+    const uint64_t bytes = TableBytesMax(config);
+    return bytes == TableBudget::kNoLimit ? 0 : bytes;
   }
   // Lets a loop change something of its own.
   static absl::Status Change(EventLoop& loop, std::function<void()> change) {

@@ -49,6 +49,10 @@ void AddLoadMetrics(const proto::ServerLoad& load, const ClusterView& view,
   page.Gauge(kTableBytes, kTableBytesHelp, number(load.table_bytes() - load.replica_bytes()),
              {{"kind", "head"}});
   page.Gauge(kTableBytes, kTableBytesHelp, number(load.replica_bytes()), {{"kind", "replica"}});
+  if (load.table_bytes_max() > 0) {
+    page.Gauge("covey_table_max_bytes", "What its tables may take; what does not fit is refused.",
+               number(load.table_bytes_max()));
+  }
   page.Gauge("covey_queued_bytes", "Waiting requests, and lists of keys for later ones.",
              number(load.queued_bytes()));
   page.Gauge("covey_queued_max_bytes", "What may wait; beyond it requests are refused.",
