@@ -30,10 +30,10 @@ void HideIncarnations(const Message& request, proto::ClusterView& view) {
   for (proto::Node& node : *view.mutable_nodes()) node.clear_incarnation();
 }
 
-// Whether a group can have come so far.
-bool IsPlausible(const proto::Progress& progress) {
-  return std::max({progress.step(), progress.group_step(), progress.unconfirmed_step()}) <
-         kGroupStepsMax;
+// Whether a group can have come so far, as far as its servers would take its pushes.
+bool IsPlausible(const proto::Progress& progress, uint64_t highest_step) {
+  return std::max({progress.step(), progress.group_step(), progress.unconfirmed_step()}) <=
+         highest_step + kPushSequenceJumpMax;
 }
 
 uint32_t ToMs(absl::Duration duration) {
@@ -107,7 +107,8 @@ void RequestHandlers::Register(const Call& call) {
 void RequestHandlers::Heartbeat(const Call& call) {
   const NodeId node = call.sender();
   proto::HeartbeatRequest without_progress;
-  const bool is_plausible = IsPlausible(call.envelope().heartbeat_request().progress());
+  const bool is_plausible = IsPlausible(call.envelope().heartbeat_request().progress(),
+                                        machines_.groups.roster().highest_step());
   if (!is_plausible) {
     without_progress = call.envelope().heartbeat_request();
     LogImplausible(node, without_progress.progress());

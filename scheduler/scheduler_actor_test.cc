@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/planted_bug_switch.h"
+#include "common/cluster/limits.h"
 #include "common/cluster/view.h"
 #include "common/contract/contract.h"
 #include "gmock/gmock.h"
@@ -365,7 +366,7 @@ TEST_F(SchedulerActorTest, StepsThatNoGroupReachesAreNotBelieved) {
                          &proto::Progress::set_unconfirmed_step}) {
     proto::Progress wild;
     wild.set_step(6);
-    (wild.*set)(uint64_t{1} << 63);
+    (wild.*set)(kPushSequenceJumpMax + 6);
     progress = wild;
     EXPECT_TRUE(StatusOf(Call(beat)).ok()) << "it lives";
     Message request = From({});

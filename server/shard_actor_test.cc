@@ -344,6 +344,22 @@ TEST(ShardActor, SaysWhyATableCannotBeServed) {
   EXPECT_THAT(TextOf(reply), HasSubstr("table 'weights'"));
 }
 
+// Otherwise one wrong step would open the gates of all that wait for its group, for good.
+TEST(ShardActor, AStepFarBeyondTheGroupsLastOneChangesNothing) {
+  ShardDriver driver(TestJob(kAsync, 1));
+  EXPECT_EQ(CodeOf(driver.Ask(driver.GroupPush(1, 7, {1, 1, 1, 1}))), Code::kOk);
+  const std::vector<float> before = driver.Values();
+  for (const uint64_t step : {8 + kPushSequenceJumpMax, kPushSequenceMax}) {
+    const Message reply = driver.Ask(driver.GroupPush(1, step, {1, 1, 1, 1}));
+    EXPECT_EQ(CodeOf(reply), Code::kInvalidArgument);
+    EXPECT_THAT(TextOf(reply), HasSubstr("after step 7"));
+  }
+  EXPECT_EQ(driver.Values(), before);
+  EXPECT_EQ(CodeOf(driver.Ask(driver.GroupPush(1, 8, {1, 1, 1, 1}))), Code::kOk);
+  EXPECT_EQ(CodeOf(driver.Ask(driver.GroupPush(1, 8 + kPushSequenceJumpMax, {1, 1, 1, 1}))),
+            Code::kOk);
+}
+
 TEST(ShardActor, RefusesTheDeadAndTheUnknown) {
   TestJob job(kAsync, 1);
   ShardDriver driver(job);
