@@ -34,7 +34,7 @@ class TableMemoryTest(cluster.ProcessTest):
         self.assertNotEqual(0, client.code)
         client.await_line(r"create table 'large'.*need 8589934592 bytes in all replicas, and the "
                           r"tables of the servers may take \d+ more")
-        self.assertEqual(["counter"], [table["spec"]["name"] for table in
+        self.assertEqual(["counters"], [table["spec"]["name"] for table in
                                        self.cluster.status()["view"]["tables"]])
         self.assert_others_go_on()
 
