@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <new>
 #include <numeric>
 #include <string>
@@ -60,7 +59,6 @@ TEST(ShardContentMemory, AShardWithoutMemoryForItsRowsFailsAlone) {
   ASSERT_TRUE(content.ok()) << content.status();
   std::vector<uint64_t> keys(1000);
   std::iota(keys.begin(), keys.end(), 1);
-  std::sort(keys.begin(), keys.end());
   const std::vector<float> rows(4 * keys.size(), 1);
   ShardRecord record;
   record.index = 1;
