@@ -23,8 +23,8 @@ std::string AskedBy(NodeId node) {
   return node == NodeId() ? "asked by hand" : absl::StrCat("asked by node ", node.value());
 }
 
-// Incarnations tell the messages of a node from those of others (common/net/sender.h). A caller that
-// is no node, and shows no certificate, is not told of any.
+// Incarnations tell the messages of a node from those of others (common/net/sender.h). A caller
+// that is no node, and shows no certificate, is not told of any.
 void HideIncarnations(const Message& request, proto::ClusterView& view) {
   if (request.caller != nullptr || request.from().node != NodeId()) return;
   for (proto::Node& node : *view.mutable_nodes()) node.clear_incarnation();

@@ -217,9 +217,8 @@ class ServerProcess {
           Change(*control_, [this, bytes = next.queued_bytes_max] { queued_bytes_max_ = bytes; }));
     }
     tables_->SetMax(TableBytesMax(next));
-    COVEY_RETURN_IF_ERROR(Change(*control_, [this, bytes = ToldTableBytesMax(next)] {
-      actor_->SetTableBytesMax(bytes);
-    }));
+    COVEY_RETURN_IF_ERROR(Change(
+        *control_, [this, bytes = ToldTableBytesMax(next)] { actor_->SetTableBytesMax(bytes); }));
     ApplyPriority(next.priority);
     current_ = next;
     half_reloaded_ = false;
@@ -361,8 +360,9 @@ class ServerProcess {
         .rate = rate,
         .tables = tables_});
     data_loop->credits = std::make_unique<RequestCredits>(
-        queue.arriving_bytes,
-        [&actor = *data_loop->actor](const Message& message) { return actor.KnowsSender(message); });
+        queue.arriving_bytes, [&actor = *data_loop->actor](const Message& message) {
+          return actor.KnowsSender(message);
+        });
     data_loop->loop =
         std::make_unique<EventLoop>(EventLoop::Options{.job = job_,
                                                        .self = {NodeId(), number},

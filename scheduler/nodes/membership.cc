@@ -67,8 +67,7 @@ absl::StatusOr<Membership::Registration> Membership::Register(absl::Time now,
       NodeRegistered{.description = Describe(node), .role = node.role(), .replaces = replaces});
   groups_.OnRegistered(now, change);
   change.Commit();
-  Health& health =
-      health_.emplace(NodeId(node.id()), NewHealth(now, kUntilAnswered)).first->second;
+  Health& health = health_.emplace(NodeId(node.id()), NewHealth(now, kUntilAnswered)).first->second;
   if (request.has_load()) health.load = request.load();
   return Registration{
       .node = NodeId(node.id()), .rank = rank, .replaces = replaces, .is_new = true};

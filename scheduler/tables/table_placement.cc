@@ -136,9 +136,10 @@ absl::Status CheckMemory(uint64_t bytes, const proto::ClusterView& view, const L
   }
   if (bytes <= room) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("its values and optimizer state need ", bytes, " bytes in all replicas, and the "
-                   "tables of the servers may take ", room,
-                   " more; check its shape, drop tables, or start more servers"));
+      absl::StrCat("its values and optimizer state need ", bytes,
+                   " bytes in all replicas, and the "
+                   "tables of the servers may take ",
+                   room, " more; check its shape, drop tables, or start more servers"));
 }
 
 proto::Table& PlaceTable(proto::Table table, const TableCut& cut, const proto::ClusterView& view,

@@ -108,9 +108,9 @@ absl::Status ShardContent::ApplyRows(const ShardRecord& record, const Gradient& 
                        record.adjustment.rate_factor, record.evictions, gradient.places));
     return absl::OkStatus();
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the system has no memory for new rows beside ", sparse_->rows(),
-        "; drop tables, start more servers, or allow less with --table-bytes-max"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the system has no memory for new rows beside ", sparse_->rows(),
+                     "; drop tables, start more servers, or allow less with --table-bytes-max"));
   }
 }
 

@@ -71,8 +71,8 @@ std::vector<proto::GatedProducer> NormGate::Report(const PushHistory& history,
     gated.set_beyond(norms.beyond());
     gated.set_beyond_in_row(norms.beyond_in_row());
     gated.set_usual(norms.usual());
-    gated.set_usual_of_others(MedianOfOthers(
-        usual, norms.is_known() ? std::optional(norms.usual()) : std::nullopt));
+    gated.set_usual_of_others(
+        MedianOfOthers(usual, norms.is_known() ? std::optional(norms.usual()) : std::nullopt));
   });
   return report;
 }

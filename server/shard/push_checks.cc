@@ -206,9 +206,9 @@ absl::Status CheckForm(const Message& request, const PushForm& form) {
   if (id.sequence() == 0 || !consistent) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the push id (producer ", id.producer(), ", incarnation ", id.producer_incarnation(),
-        ", sequence ", id.sequence(),
-        ") does not fit its sender: node ", request.from().node.value(), ", group ", push.group(),
-        ", step ", push.step(), "; this is a bug of the pushing library"));
+        ", sequence ", id.sequence(), ") does not fit its sender: node ",
+        request.from().node.value(), ", group ", push.group(), ", step ", push.step(),
+        "; this is a bug of the pushing library"));
   }
   return absl::OkStatus();
 }

@@ -123,9 +123,9 @@ absl::Status PushPipeline::CheckJump(GroupId group, Step step) {
     return absl::OkStatus();
   }
   ++shard_.counters.malformed;
-  return absl::InvalidArgumentError(
-      absl::StrCat("group ", group.value(), " pushes step ", step.value(), " after step ",
-                   last.value(), "; go on with the next step"));
+  return absl::InvalidArgumentError(absl::StrCat("group ", group.value(), " pushes step ",
+                                                 step.value(), " after step ", last.value(),
+                                                 "; go on with the next step"));
 }
 
 absl::Status PushPipeline::CheckRoom(const Producer& producer) const {
@@ -204,8 +204,7 @@ void PushPipeline::ApplyFunctions(absl::Time now, const PushKey& key,
 }
 
 std::optional<AggregatedUpdate> PushPipeline::ApplyNext(absl::Time now, Outbox& outbox) {
-  const GroupCensus groups{.live = shard_.waited_for,
-                           .initial = shard_.view->initial_groups()};
+  const GroupCensus groups{.live = shard_.waited_for, .initial = shard_.view->initial_groups()};
   std::optional<AggregatedUpdate> update = aggregator_.TakeDue(now, groups);
   if (update) Apply(now, *update, outbox);
   return update;

@@ -322,8 +322,8 @@ TEST(ShardGates, WhatIsSentInTheNameOfANodeByAnotherProcessIsDropped) {
   TestJob job(kAsync, 1);
   ShardDriver driver(job);
   const std::vector<float> before = driver.Values();
-  for (Message message : {driver.ClientPush(1, {1, 1, 1, 1}), driver.GroupPush(1, 1, {1, 1, 1, 1}),
-                          driver.Pull()}) {
+  for (Message message :
+       {driver.ClientPush(1, {1, 1, 1, 1}), driver.GroupPush(1, 1, {1, 1, 1, 1}), driver.Pull()}) {
     const uint64_t impostors = driver.actor().counters().impostors;
     message.envelope.mutable_header()->set_incarnation(5);
     EXPECT_THAT(driver.Deliver(message), testing::IsEmpty());
