@@ -66,6 +66,20 @@ std::string JsonMembers(const Logger& logger, absl::string_view event,
   return members;
 }
 
+// Bytes of peers must not move the cursor of a terminal, or begin a line.
+std::string Printable(absl::string_view text) {
+  std::string printable;
+  for (const char c : text) {
+    const auto byte = static_cast<uint8_t>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      absl::StrAppend(&printable, "\\x", absl::Hex(byte, absl::kZeroPad2));
+    } else {
+      printable += c;
+    }
+  }
+  return printable;
+}
+
 // Leaked on purpose: other threads may log while main returns.
 Logger& Global() {
   static Logger& logger = *new Logger(MakeLogger(LogLevel::kInfo, LogFormat::kAuto, ""));
@@ -108,6 +122,7 @@ void LogLine(LogLevel level, absl::string_view event, std::initializer_list<LogF
     for (const LogField& field : fields) {
       absl::StrAppend(&line, " ", field.key(), "=", field.value());
     }
+    line = Printable(line);
   }
   logger.sink->log(ToSpdlog(level), line);
 }
