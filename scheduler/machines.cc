@@ -22,7 +22,7 @@ Machines::Machines(const Config& config, ClusterState& cluster)
       membership(config.membership_options(), state, groups),
       away(state),
       stragglers(config.stragglers, state, away, adjustments),
-      tables(state),
+      tables(state, [this](NodeId server) { return membership.LoadOf(server); }),
       chains(config.chains_options(), state),
       initializations(state, chains),
       scaling(config.snapshots_options().has_store, state, groups),

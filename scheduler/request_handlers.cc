@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/request_handlers.h"
 
+#include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
+#include "common/base/log.h"
+#include "common/cluster/limits.h"
 #include "common/net/control_methods.h"
 #include "scheduler/access.h"
 
@@ -17,6 +21,19 @@ constexpr absl::Duration kWatchMax = absl::Seconds(30);
 
 std::string AskedBy(NodeId node) {
   return node == NodeId() ? "asked by hand" : absl::StrCat("asked by node ", node.value());
+}
+
+// Incarnations tell the messages of a node from those of others (common/net/sender.h). A caller
+// that is no node, and shows no certificate, is not told of any.
+void HideIncarnations(const Message& request, proto::ClusterView& view) {
+  if (request.caller != nullptr || request.from().node != NodeId()) return;
+  for (proto::Node& node : *view.mutable_nodes()) node.clear_incarnation();
+}
+
+// Whether a group can have come so far, as far as its servers would take its pushes.
+bool IsPlausible(const proto::Progress& progress, uint64_t highest_step) {
+  return std::max({progress.step(), progress.group_step(), progress.unconfirmed_step()}) <=
+         highest_step + kPushSequenceJumpMax;
 }
 
 uint32_t ToMs(absl::Duration duration) {
@@ -88,8 +105,17 @@ void RequestHandlers::Register(const Call& call) {
 }
 
 void RequestHandlers::Heartbeat(const Call& call) {
-  const proto::HeartbeatRequest& request = call.envelope().heartbeat_request();
   const NodeId node = call.sender();
+  proto::HeartbeatRequest without_progress;
+  const bool is_plausible = IsPlausible(call.envelope().heartbeat_request().progress(),
+                                        machines_.groups.roster().highest_step());
+  if (!is_plausible) {
+    without_progress = call.envelope().heartbeat_request();
+    LogImplausible(node, without_progress.progress());
+    without_progress.clear_progress();
+  }
+  const proto::HeartbeatRequest& request =
+      is_plausible ? call.envelope().heartbeat_request() : without_progress;
   machines_.membership.OnHeartbeat(call.now, node, request);
   if (request.has_progress()) {
     machines_.away.OnHeartbeat(call.now, node, request);
@@ -109,6 +135,14 @@ void RequestHandlers::Heartbeat(const Call& call) {
   if (request.has_progress()) machines_.away.Tell(call.now, node, body);
   traces_.Tell(call.now, node, body);
   call.outbox.Send(std::move(reply));
+}
+
+void RequestHandlers::LogImplausible(NodeId node, const proto::Progress& progress) {
+  if (!std::has_single_bit(++implausible_)) return;
+  LogWarning("progress_ignored", {{"node", node.value()},
+                                  {"step", progress.step()},
+                                  {"group_step", progress.group_step()},
+                                  {"count", implausible_}});
 }
 
 void RequestHandlers::WatchView(const Call& call) {
@@ -261,6 +295,7 @@ void RequestHandlers::GetStatus(const Call& call) {
   Message reply = MakeControlReply(call.request);
   proto::StatusReply& body = *reply.envelope.mutable_status_reply();
   FillStatus(call.now, call.uptime, body);
+  HideIncarnations(call.request, *body.mutable_view());
   trail_.CopyAfter(call.envelope().status_request().events_after(), body);
   Answer(call, std::move(reply));
 }
@@ -319,7 +354,9 @@ void RequestHandlers::Answer(const Call& call, Message reply) {
 
 void RequestHandlers::AnswerWatch(const Message& request, Outbox& outbox) const {
   Message reply = MakeControlReply(request);
-  *reply.envelope.mutable_watch_view_reply()->mutable_view() = pipeline_.published();
+  proto::ClusterView& view = *reply.envelope.mutable_watch_view_reply()->mutable_view();
+  view = pipeline_.published();
+  HideIncarnations(request, view);
   outbox.Send(std::move(reply));
 }
 

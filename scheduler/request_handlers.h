@@ -80,6 +80,8 @@ class RequestHandlers {
   void ReportTrace(const Call& call);
   void GetTrace(const Call& call);
 
+  // Logged at each power of two.
+  void LogImplausible(NodeId node, const proto::Progress& progress);
   void Refuse(const Call& call, const absl::Status& status);
   // Sends `reply` when everything committed so far is durable.
   void Answer(const Call& call, Message reply);
@@ -92,6 +94,7 @@ class RequestHandlers {
   const EventTrail& trail_;
   AuditTrail& audit_;
   TraceDesk& traces_;
+  uint64_t implausible_ = 0;  // heartbeats with progress that no group can have made
 };
 
 }  // namespace covey::scheduler

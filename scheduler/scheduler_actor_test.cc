@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/planted_bug_switch.h"
+#include "common/cluster/limits.h"
 #include "common/cluster/view.h"
 #include "common/contract/contract.h"
 #include "gmock/gmock.h"
@@ -331,6 +332,50 @@ TEST_F(SchedulerActorTest, RefusesStrangersAndOtherJobs) {
   Receive(forged);
   Receive(From(worker_));
   EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(SchedulerActorTest, StrangersAreNotToldOfIncarnations) {
+  RegisterAll();
+  const auto incarnations = [](const proto::ClusterView& view) {
+    uint64_t sum = 0;
+    for (const proto::Node& node : view.nodes()) sum += node.incarnation();
+    return sum;
+  };
+  const auto status_of = [&](const Sender& sender) {
+    Message request = From(sender);
+    request.envelope.mutable_status_request();
+    return incarnations(Call(request).envelope.status_reply().view());
+  };
+  const auto watched = [&](const Sender& sender) {
+    return incarnations(Call(Watch(sender, 0)).envelope.watch_view_reply().view());
+  };
+  EXPECT_EQ(status_of({}), 0u);
+  EXPECT_EQ(watched({.connection = 7}), 0u);
+  EXPECT_EQ(status_of(worker_), 25u);
+  EXPECT_EQ(watched(worker_), 25u);
+}
+
+// What it says of itself counts for the groups of all workers.
+TEST_F(SchedulerActorTest, StepsThatNoGroupReachesAreNotBelieved) {
+  RegisterAll();
+  Message beat = Heartbeat(worker_);
+  proto::Progress& progress = *beat.envelope.mutable_heartbeat_request()->mutable_progress();
+  progress.set_step(5);
+  Call(beat);
+  for (const auto set : {&proto::Progress::set_step, &proto::Progress::set_group_step,
+                         &proto::Progress::set_unconfirmed_step}) {
+    proto::Progress wild;
+    wild.set_step(6);
+    (wild.*set)(kPushSequenceJumpMax + 6);
+    progress = wild;
+    EXPECT_TRUE(StatusOf(Call(beat)).ok()) << "it lives";
+    Message request = From({});
+    request.envelope.mutable_status_request();
+    const Message status = Call(request);
+    for (const proto::NodeStatus& node : status.envelope.status_reply().nodes()) {
+      EXPECT_LE(node.progress().step(), 5u);
+    }
+  }
 }
 
 TEST_F(SchedulerActorTest, LeavingIsIdempotent) {

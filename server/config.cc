@@ -89,7 +89,8 @@ absl::Status Config::Validate() const {
   }
   if (table_bytes_max != 0 &&
       (table_bytes_max < (1 << 20) || table_bytes_max > (uint64_t{64} << 40))) {
-    return Bad("table-bytes-max", table_bytes_max, "0 (no limit), or 1MiB to 64TiB");
+    return Bad("table-bytes-max", table_bytes_max,
+               "0 (by the memory of the process), or 1MiB to 64TiB");
   }
   if (drain_deadline < absl::ZeroDuration() || drain_deadline > absl::Hours(1)) {
     return Bad("drain-deadline", absl::FormatDuration(drain_deadline), "0 to 1h");

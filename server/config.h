@@ -74,7 +74,8 @@ struct Config {
   // are not in it. 0 = no limit; otherwise 64 KiB … 1 TiB.
   uint64_t rate_max = 0;
   // Bytes that the values, the state of optimizers and the rows of its tables may take; what does
-  // not fit is refused. 0 = no limit; otherwise 1 MiB … 64 TiB.
+  // not fit is refused. 0 = three quarters of the memory that the process may have, or no limit
+  // where tables or rows are elsewhere (table_memory, row_folder); otherwise 1 MiB … 64 TiB.
   uint64_t table_bytes_max = 0;
   // "host:port" at which metrics and probes answer over plain HTTP. Empty = nowhere.
   std::string metrics;

@@ -31,6 +31,7 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/exposure.h"
 #include "common/runtime/log_level.h"
+#include "common/runtime/memory_limit.h"
 #include "common/runtime/process_main.h"
 #include "common/runtime/process_priority.h"
 #include "common/runtime/supervisor_notice.h"
@@ -147,6 +148,7 @@ class ServerProcess {
                                         .register_deadline = config_.join_deadline,
                                         .seed = RandomFromSystem(),
                                         .trace = &trace_}});
+    actor_->SetTableBytesMax(ToldTableBytesMax(config_));
     actor_->OnChange([this](absl::Time, Outbox&) { MembershipChanged(); });
     control_ =
         std::make_unique<EventLoop>(EventLoop::Options{.job = job_,
@@ -215,6 +217,8 @@ class ServerProcess {
           Change(*control_, [this, bytes = next.queued_bytes_max] { queued_bytes_max_ = bytes; }));
     }
     tables_->SetMax(TableBytesMax(next));
+    COVEY_RETURN_IF_ERROR(Change(
+        *control_, [this, bytes = ToldTableBytesMax(next)] { actor_->SetTableBytesMax(bytes); }));
     ApplyPriority(next.priority);
     current_ = next;
     half_reloaded_ = false;
@@ -236,7 +240,14 @@ class ServerProcess {
     return config.rate_max == 0 ? nullptr : std::make_shared<TokenBucket>(config.rate_max);
   }
   static uint64_t TableBytesMax(const Config& config) {
-    return config.table_bytes_max == 0 ? TableBudget::kNoLimit : config.table_bytes_max;
+    if (config.table_bytes_max != 0) return config.table_bytes_max;
+    const bool are_in_memory = config.table_memory == "host" && config.row_folder.empty();
+    return are_in_memory ? MemoryLimit() / 4 * 3 : TableBudget::kNoLimit;
+  }
+  // ServerLoad.table_bytes_max.
+  static uint64_t ToldTableBytesMax(const Config& config) {
+    const uint64_t bytes = TableBytesMax(config);
+    return bytes == TableBudget::kNoLimit ? 0 : bytes;
   }
   // Lets a loop change something of its own.
   static absl::Status Change(EventLoop& loop, std::function<void()> change) {
@@ -348,7 +359,10 @@ class ServerProcess {
         .rows = std::move(rows),
         .rate = rate,
         .tables = tables_});
-    data_loop->credits = std::make_unique<RequestCredits>(queue.arriving_bytes);
+    data_loop->credits = std::make_unique<RequestCredits>(
+        queue.arriving_bytes, [&actor = *data_loop->actor](const Message& message) {
+          return actor.KnowsSender(message);
+        });
     data_loop->loop =
         std::make_unique<EventLoop>(EventLoop::Options{.job = job_,
                                                        .self = {NodeId(), number},
@@ -418,6 +432,7 @@ class ServerProcess {
                               {"id", member.node().value()},
                               {"loops", data_loops_.size()},
                               {"table_memory", config_.table_memory},
+                              {"table_bytes_max", TableBytesMax(config_)},
                               {"endpoint", data_loops_.front()->transport->endpoint()}});
     NotifyReady(absl::StrCat("server ", member.rank(), " of job ", config_.job, ", listening on ",
                              data_loops_.front()->transport->endpoint()));
@@ -526,8 +541,8 @@ void Settings::Declare() {
       Reloads("bytes of tensors per second that this server may receive and send; beyond it "
               "clients are told to retry later; 0 = no limit"));
   options.Add("table-bytes-max", ConfigFile::Bytes{&config.table_bytes_max},
-              Reloads("bytes that the tables may take; what does not fit is refused; 0 = no "
-                      "limit"));
+              Reloads("bytes that the tables may take; what does not fit is refused; 0 = three "
+                      "quarters of the memory that the process may have"));
   AddPriority(options, &config.priority);
   AddLogLevel(options, &config.log_level);
   options.Add("drain-deadline", &config.drain_deadline,

@@ -5,7 +5,7 @@ namespace covey::server {
 
 void RequestCredits::Received(absl::Time now, const Message& message) {
   const proto::Envelope& envelope = message.envelope;
-  if (envelope.has_push_request() || envelope.has_pull_request()) {
+  if ((envelope.has_push_request() || envelope.has_pull_request()) && is_from_node_(message)) {
     credits_.Heard(now, message.from().node);
   }
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <utility>
 
 #include "common/runtime/flow_control.h"
 #include "server/peer_credits.h"
@@ -15,8 +17,12 @@ namespace covey::server {
 // Owned by the process, outlives its loop; used on the loop's thread.
 class RequestCredits : public FlowControl {
  public:
-  // `budget_bytes`: bytes of requests that all peers together may have in flight.
-  explicit RequestCredits(size_t budget_bytes) : credits_(budget_bytes) {}
+  // Whether a request is from a node of the job. Others get credits, and no share of the budget.
+  using IsFromNode = std::function<bool(const Message&)>;
+
+  // `budget_bytes`: bytes of requests that all nodes together may have in flight.
+  RequestCredits(size_t budget_bytes, IsFromNode is_from_node)
+      : credits_(budget_bytes), is_from_node_(std::move(is_from_node)) {}
 
   // On the loop's thread.
   void SetBudget(size_t budget_bytes) { credits_.SetBudget(budget_bytes); }
@@ -26,6 +32,7 @@ class RequestCredits : public FlowControl {
 
  private:
   PeerCredits credits_;
+  const IsFromNode is_from_node_;
 };
 
 }  // namespace covey::server

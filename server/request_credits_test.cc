@@ -7,6 +7,7 @@ namespace covey::server {
 namespace {
 
 constexpr size_t kBudget = 64 << 20;
+constexpr Address kStranger{NodeId(99), 0};
 
 class RequestCreditsTest : public ::testing::Test {
  protected:
@@ -25,7 +26,8 @@ class RequestCreditsTest : public ::testing::Test {
     return reply.envelope.credit_bytes();
   }
 
-  RequestCredits credits_{kBudget};
+  RequestCredits credits_{kBudget,
+                          [](const Message& message) { return message.from() != kStranger; }};
 };
 
 TEST_F(RequestCreditsTest, TellsEachPeerItsShareOfTheBudget) {
@@ -47,6 +49,12 @@ TEST_F(RequestCreditsTest, CountsAndTellsNobodyElse) {
   EXPECT_EQ(CreditFor(PullFrom(6)), kBudget);
   credits_.Sending(beat);
   EXPECT_EQ(beat.envelope.credit_bytes(), 0u);
+}
+
+TEST_F(RequestCreditsTest, StrangersTakeNoShare) {
+  EXPECT_EQ(CreditFor(PullFrom(6)), kBudget);
+  EXPECT_EQ(CreditFor(PullFrom(kStranger.node.value())), kBudget);
+  EXPECT_EQ(CreditFor(PullFrom(6)), kBudget);
 }
 
 TEST_F(RequestCreditsTest, KeepsWhatTheActorHasSaid) {

@@ -80,7 +80,14 @@ void ServerActor::TakeLoad(const Message& message) {
 proto::ServerLoad ServerActor::load() const {
   ServerLoadSum sum;
   for (const proto::ServerLoad& load : loads_) sum.Add(load);
-  return sum.Take();
+  proto::ServerLoad load = sum.Take();
+  load.set_table_bytes_max(table_bytes_max_);
+  return load;
+}
+
+void ServerActor::SetTableBytesMax(uint64_t bytes_max) {
+  table_bytes_max_ = bytes_max;
+  member_.load() = load();
 }
 
 void ServerActor::Wake(absl::Time now, Outbox& outbox) {

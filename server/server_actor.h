@@ -31,6 +31,9 @@ class ServerActor : public Actor {
 
   explicit ServerActor(const Options& options);
 
+  // ServerLoad.table_bytes_max from now on.
+  void SetTableBytesMax(uint64_t bytes_max);
+
   void Receive(absl::Time now, const Message& message, Outbox& outbox) override;
   void Wake(absl::Time now, Outbox& outbox) override;
   absl::Time NextWake() const override;
@@ -40,7 +43,7 @@ class ServerActor : public Actor {
   void Leave(absl::Time now, std::string reason, absl::Time deadline, Outbox& outbox);
 
   const Member& member() const { return member_; }
-  // Of all data loops, as the next heartbeat reports it.
+  // Of all data loops, and with what tables may take, as the next heartbeat reports it.
   proto::ServerLoad load() const;
 
   // Called when the view or the state of the membership has changed, before the data loops are
@@ -59,6 +62,7 @@ class ServerActor : public Actor {
   ReplicaReports reports_;
   SnapshotReports snapshots_;
   ServerDrain drain_;
+  uint64_t table_bytes_max_ = 0;
   std::vector<proto::ServerLoad> loads_;  // by data loop, as last reported
   Epoch forwarded_;
   absl::Time forwarded_lease_ = absl::InfiniteFuture();

@@ -160,6 +160,23 @@ TEST_F(ServerActorTest, ReportsTheSumOfItsLoops) {
   EXPECT_EQ(sent[0].envelope.heartbeat_request().load().pushes(), 16u);
 }
 
+TEST_F(ServerActorTest, SaysWhatItsTablesMayTakeFromItsRegistrationOn) {
+  actor_.SetTableBytesMax(1000);
+  Message registration = Sent()[0];
+  EXPECT_EQ(registration.envelope.register_request().load().table_bytes_max(), 1000u);
+  Message reply = MakeReply(registration);
+  reply.envelope.mutable_register_reply()->set_node(2);
+  reply.envelope.mutable_register_reply()->set_heartbeat_ms(500);
+  actor_.Receive(now_, reply, outbox_);
+  actor_.SetTableBytesMax(2000);
+  actor_.Receive(now_, Load(1, 10), outbox_);
+  now_ += absl::Milliseconds(500);
+  actor_.Wake(now_, outbox_);
+  const Message beat = OfKind(&proto::Envelope::has_heartbeat_request)[0];
+  EXPECT_EQ(beat.envelope.heartbeat_request().load().table_bytes_max(), 2000u);
+  EXPECT_EQ(beat.envelope.heartbeat_request().load().pushes(), 10u);
+}
+
 TEST_F(ServerActorTest, ReportsEachTableOnceOverItsLoops) {
   Register();
   Sent();

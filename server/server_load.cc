@@ -14,7 +14,7 @@ proto::ServerLoad LoadOf(const ShardCounters& counters) {
   load.set_pushes(counters.pushes);
   load.set_pulls(counters.pulls);
   load.set_duplicates(counters.duplicates);
-  load.set_malformed(counters.malformed);
+  load.set_malformed(counters.malformed + counters.impostors);
   load.set_refused(counters.refused);
   load.set_replicated(counters.replicated);
   load.set_content_bytes(counters.content_bytes);

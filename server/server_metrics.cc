@@ -27,6 +27,9 @@ void AddLoopMetrics(const ShardCounters& counters, MetricPage& page) {
         "Pushes and pulls refused because too much waits, or too much is used.", counters.refused);
   count("covey_requests_malformed_total", "Requests that no correct peer sends.",
         counters.malformed);
+  count("covey_messages_from_impostors_total",
+        "Messages in the name of a node, sent by another process; they are dropped.",
+        counters.impostors);
   count("covey_reply_bytes_total", "Bytes of tensors in replies to pushes and pulls.",
         counters.reply_bytes);
   count("covey_records_replicated_total", "Updates sent to the next servers of chains.",
@@ -46,6 +49,10 @@ void AddLoadMetrics(const proto::ServerLoad& load, const ClusterView& view,
   page.Gauge(kTableBytes, kTableBytesHelp, number(load.table_bytes() - load.replica_bytes()),
              {{"kind", "head"}});
   page.Gauge(kTableBytes, kTableBytesHelp, number(load.replica_bytes()), {{"kind", "replica"}});
+  if (load.table_bytes_max() > 0) {
+    page.Gauge("covey_table_max_bytes", "What its tables may take; what does not fit is refused.",
+               number(load.table_bytes_max()));
+  }
   page.Gauge("covey_queued_bytes", "Waiting requests, and lists of keys for later ones.",
              number(load.queued_bytes()));
   page.Gauge("covey_queued_max_bytes", "What may wait; beyond it requests are refused.",

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/net/own_process.h"
+#include "common/net/sender.h"
 #include "server/server_load.h"
 #include "server/shard/push_checks.h"
 #include "server/shard/replies.h"
@@ -48,8 +49,16 @@ void ShardActor::SetQueuedBytesMax(size_t bytes_max) {
 }
 
 void ShardActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+  if (!IsFromOwnProcess(message) && IsFromImpostor(message, *view_)) {
+    ++counters_.impostors;
+    return;
+  }
   Dispatch(now, message, outbox);
   FinishCall(now, outbox);
+}
+
+bool ShardActor::KnowsSender(const Message& message) const {
+  return SenderOf(message, *view_) != nullptr;
 }
 
 void ShardActor::ReportKeyListBytes() {
@@ -253,6 +262,9 @@ ShardHost* ShardActor::Admit(absl::Time now, const MisdirectedRequest& request, 
   absl::Status refusal = host != nullptr && host->is_head()
                              ? host->CheckRequest(now, request.request)
                              : WhyNotHere(request, *view_, self_);
+  if (refusal.ok() && request.request.envelope.has_pull_request()) {
+    refusal = CheckReader(request.request, *view_);
+  }
   // A query has no bytes, and refusing it would make its sender send them.
   absl::Duration retry_after;
   if (refusal.ok() && !IsQuery(request.request)) {

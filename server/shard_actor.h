@@ -43,7 +43,8 @@ namespace covey::server {
 // It serves the shards whose chain it heads (shard.h) and replicates the others (replica.h).
 //
 // The control loop sends it its own address, the view and the end of the lease. These messages have
-// no connection; the same messages with a connection come from a stranger and are dropped. A shard
+// no connection; the same messages with a connection come from a stranger and are dropped. So is
+// every message in the name of a node of the view that another process has sent (sender.h). A shard
 // is opened at its first request, or when the loop is idle; opening fills it from the initializer,
 // or from a snapshot in the process's store, to which it sends StoreRequest at {self, kStoreLoop}.
 // A shard stays open through changes of its chain; it is closed, and its content lost, when the
@@ -89,6 +90,8 @@ class ShardActor : public Actor {
   explicit ShardActor(const Options& options);
 
   void Receive(absl::Time now, const Message& message, Outbox& outbox) override;
+  // Whether the message is from a node of the view, and from no other process in its name.
+  bool KnowsSender(const Message& message) const;
   void Wake(absl::Time now, Outbox& outbox) override;
   absl::Time NextWake() const override;
 

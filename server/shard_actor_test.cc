@@ -344,12 +344,30 @@ TEST(ShardActor, SaysWhyATableCannotBeServed) {
   EXPECT_THAT(TextOf(reply), HasSubstr("table 'weights'"));
 }
 
+// Otherwise one wrong step would open the gates of all that wait for its group, for good.
+TEST(ShardActor, AStepFarBeyondTheGroupsLastOneChangesNothing) {
+  ShardDriver driver(TestJob(kAsync, 1));
+  EXPECT_EQ(CodeOf(driver.Ask(driver.GroupPush(1, 7, {1, 1, 1, 1}))), Code::kOk);
+  const std::vector<float> before = driver.Values();
+  for (const uint64_t step : {8 + kPushSequenceJumpMax, kPushSequenceMax}) {
+    const Message reply = driver.Ask(driver.GroupPush(1, step, {1, 1, 1, 1}));
+    EXPECT_EQ(CodeOf(reply), Code::kInvalidArgument);
+    EXPECT_THAT(TextOf(reply), HasSubstr("after step 7"));
+  }
+  EXPECT_EQ(driver.Values(), before);
+  EXPECT_EQ(CodeOf(driver.Ask(driver.GroupPush(1, 8, {1, 1, 1, 1}))), Code::kOk);
+  EXPECT_EQ(CodeOf(driver.Ask(driver.GroupPush(1, 8 + kPushSequenceJumpMax, {1, 1, 1, 1}))),
+            Code::kOk);
+}
+
 TEST(ShardActor, RefusesTheDeadAndTheUnknown) {
   TestJob job(kAsync, 1);
   ShardDriver driver(job);
   Message stranger = driver.ClientPush(1, {1, 1, 1, 1});
-  stranger.envelope.mutable_header()->set_node(50);
-  stranger.envelope.mutable_push_request()->mutable_id()->set_producer(50);
+  SetSender(50, stranger);
+  proto::PushId& id = *stranger.envelope.mutable_push_request()->mutable_id();
+  id.set_producer(50);
+  id.set_producer_incarnation(IncarnationOf(50));
   EXPECT_EQ(CodeOf(driver.Ask(stranger)), Code::kInvalidArgument);
   stranger.envelope.mutable_header()->set_epoch(6);
   EXPECT_EQ(CodeOf(driver.Ask(stranger)), Code::kUnavailable);
@@ -367,11 +385,14 @@ TEST(ShardActor, RefusesTheDeadAndTheUnknown) {
   EXPECT_TRUE(Pushed(driver.Ask(before)).duplicate());
 }
 
-TEST(ShardActor, RefusesAnOlderIncarnationOfAProducer) {
-  ShardDriver driver(TestJob(kAsync, 0));
-  Message old = driver.ClientPush(1, {1, 1, 1, 1});
-  Message fresh = old;
-  fresh.envelope.mutable_push_request()->mutable_id()->set_producer_incarnation(5000);
+TEST(ShardActor, RefusesAnOlderGenerationOfAGroup) {
+  TestJob job(kAsync, 1);
+  job.view.mutable_groups(0)->set_generation(2);
+  ShardDriver driver(job);
+  Message old = driver.GroupPush(1, 1, {1, 1, 1, 1});
+  Message fresh = driver.GroupPush(1, 2, {1, 1, 1, 1});
+  fresh.envelope.mutable_push_request()->set_group_generation(2);
+  fresh.envelope.mutable_push_request()->mutable_id()->set_producer_incarnation(2);
   EXPECT_EQ(CodeOf(driver.Ask(old)), Code::kOk);
   EXPECT_FALSE(Pushed(driver.Ask(fresh)).duplicate());
   EXPECT_EQ(CodeOf(driver.Ask(old)), Code::kAborted);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -584,6 +585,55 @@ TEST_F(DurabilityTest, PushesThatAreLostForSureAreNamedFirst) {
   EXPECT_EQ(flushed_[0].code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(flushed_[0].message()), HasSubstr("2 pushes were lost"));
   EXPECT_THAT(std::string(flushed_[0].message()), HasSubstr("no such shard"));
+}
+
+TEST_F(DurabilityTest, NoPushLeavesTheOldestOneBehindTheShardsMemory) {
+  // One push of shard 0 is lost on its way, and all later ones are answered at once.
+  std::vector<Message> sent;
+  for (size_t i = 0; i <= kDedupWindow; ++i) {
+    Start(PushAll());
+    for (Message& message : outbox_.TakeMessages()) {
+      message.frames.clear();
+      if (sent.empty()) {
+        sent.push_back(std::move(message));
+      } else {
+        const bool of_first_shard = message.envelope.push_request().id().shard() == 0;
+        if (of_first_shard) EXPECT_LE(SequenceOf(message), kDedupWindow);
+        Answer(message, 1);
+      }
+    }
+  }
+  EXPECT_EQ(results_.size(), kDedupWindow - 1) << "the first and the last push have not ended";
+  EXPECT_TRUE(After(absl::ZeroDuration()).empty());
+  // Its repeat is answered, and the last one follows.
+  Answer(sent[0], 1);
+  const std::vector<Message> last = outbox_.TakeMessages();
+  ASSERT_EQ(last.size(), 1u);
+  EXPECT_EQ(SequenceOf(last[0]), kDedupWindow + 1);
+  Answer(last[0], 1);
+  EXPECT_EQ(results_.size(), kDedupWindow + 1);
+}
+
+// Each is queried at a time of its own, and none costs a look at the others.
+TEST_F(DurabilityTest, ManyKeptPushesAreQueriedInTheirTime) {
+  constexpr size_t kPushes = 4000;
+  for (size_t i = 0; i < kPushes; ++i) {
+    Start(PushAll());
+    for (Message& message : outbox_.TakeMessages()) {
+      message.frames.clear();
+      Answer(message, 1, kReceived);
+    }
+  }
+  ASSERT_EQ(engine_.undurable_pushes(), 2 * kPushes);
+  std::set<uint64_t> queried;
+  for (int ms = 0; ms < 2500; ++ms) {
+    for (Message& query : After(absl::Milliseconds(1))) {
+      EXPECT_TRUE(queried.insert(query.envelope.header().request_id()).second);
+      Answer(query, 2);
+    }
+  }
+  EXPECT_EQ(queried.size(), 2 * kPushes);
+  EXPECT_EQ(engine_.undurable_pushes(), 0u);
 }
 
 TEST_F(DurabilityTest, PlantedBugForgets) {

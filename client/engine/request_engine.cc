@@ -10,6 +10,7 @@
 #include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
 #include "common/net/release_poll.h"
+#include "common/net/sender.h"
 #include "common/net/wire.h"
 
 namespace covey::client {
@@ -24,7 +25,7 @@ RequestEngine::RequestEngine(const Options& options, uint64_t& next_request_id)
               .retry_after = options.retry_after,
               .retry_after_longest = options.retry_after_longest,
               .seed = options.seed}),
-      unanswered_(next_request_id, queue_, routes_, counters_,
+      unanswered_(next_request_id, queue_, window_, routes_, counters_,
                   [this](ShardRequest& request, Outbox& outbox) {
                     Finish(request, TableDroppedError(*view_, request.shard), outbox);
                   }),
@@ -62,12 +63,14 @@ absl::Status RequestEngine::Start(absl::Time now, Operation operation, Outbox& o
 }
 
 bool RequestEngine::IsHeldBack(const ShardRequest& request) const {
-  const Operation& operation = request.owner->operation;
-  const GroupId producer = operation.group ? operation.group->group : GroupId();
-  if (undurable_.HoldsBack(request.request_id, request.shard, producer)) return true;
+  const auto waits_for_pushes_of = [&](GroupId producer) {
+    return undurable_.HoldsBack(request.request_id, request.shard, producer);
+  };
+  if (request.pushes) return !window_.HasRoomFor(request) || waits_for_pushes_of(request.producer);
   // A reader sees its own pushes.
-  return !request.pushes &&
-         undurable_.HoldsBack(request.request_id, request.shard, operation.read.group);
+  const Operation& operation = request.owner->operation;
+  return waits_for_pushes_of(operation.group ? operation.group->group : GroupId()) ||
+         waits_for_pushes_of(operation.read.group);
 }
 
 void RequestEngine::Pump(absl::Time now, Outbox& outbox) {
@@ -81,9 +84,10 @@ void RequestEngine::Pump(absl::Time now, Outbox& outbox) {
 bool RequestEngine::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   const auto body = message.envelope.body_case();
   if (body != proto::Envelope::kPushReply && body != proto::Envelope::kPullReply) return false;
-  // Workers and clients do not answer for servers.
-  const proto::Node* const sender = view_->FindNode(message.from().node);
-  if (sender != nullptr && (sender->role() == proto::WORKER || sender->role() == proto::CLIENT)) {
+  // Requests go to servers of the view, and nobody else answers for them.
+  const proto::Node* const sender = SenderOf(message, *view_);
+  if (sender == nullptr || sender->role() != proto::SERVER) {
+    ++counters_.strangers;
     return true;
   }
   counters_.bytes_received += WireBytes(message);
@@ -130,6 +134,7 @@ void RequestEngine::KeepUndurable(absl::Time now, ShardRequest& push, const Addr
   UnansweredRequests::Requests::node_type node = unanswered_.Take(push);
   if (Planted(PlantedBug::kForgetUndurablePushes)) {
     owner.result.durable = false;
+    window_.End(push);
     queue_.Withdraw(push, ShardRequest::State::kOver);
     MarkIfOver(owner);
     return;
@@ -157,6 +162,7 @@ void RequestEngine::KeepUndurable(absl::Time now, ShardRequest& push, const Addr
 }
 
 void RequestEngine::PushEnded(const ShardRequest& push, const absl::Status& lost) {
+  window_.End(push);
   if (!lost.ok()) {
     flushes_.NoteLost(lost);
     if (options_.push_lost) options_.push_lost(lost);
@@ -171,6 +177,7 @@ void RequestEngine::PushEnded(const ShardRequest& push, const absl::Status& lost
 void RequestEngine::Finish(ShardRequest& request, absl::Status status, Outbox& outbox) {
   ActiveOperation& owner = *request.owner;
   queue_.Withdraw(request, ShardRequest::State::kOver);
+  if (request.pushes) window_.End(request);
   unanswered_.Take(request);
   --owner.unanswered;
   // One failed shard fails the operation: the others need not go on.

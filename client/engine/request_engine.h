@@ -15,6 +15,7 @@
 #include "client/engine/requests/active_operations.h"
 #include "client/engine/requests/request_message.h"
 #include "client/engine/requests/shard_request.h"
+#include "client/engine/sending/push_window.h"
 #include "client/engine/sending/send_queue.h"
 #include "client/engine/sending/server_routes.h"
 #include "client/engine/sending/unanswered_requests.h"
@@ -41,7 +42,8 @@ namespace covey::client {
 // 1. Bytes in flight never exceed the budget, nor those to one server loop its window
 //    (server_window.h), except for one request alone.
 // 2. Requests to one loop leave in the order of their operations, except that a push (or a read by
-//    the same producer) waits until the head has that producer's earlier undurable pushes.
+//    the same producer) waits until the head has that producer's earlier undurable pushes, and a
+//    push waits until its shard will still know its producer's oldest one (push_window.h).
 // 3. A push never changes its push id.
 // 4. An operation is done only when no frame of its gradient is referenced any more, unless the
 //    caller shares that memory with the engine (Operation::gradient_memory).
@@ -125,7 +127,8 @@ class RequestEngine {
  private:
   // Sends what window, budget and order allow.
   void Pump(absl::Time now, Outbox& outbox);
-  // Whether an earlier undurable push must reach the head before `request`.
+  // Whether an earlier undurable push must reach the head before `request`, or has to end before
+  // it leaves.
   bool IsHeldBack(const ShardRequest& request) const;
   void HandleReply(absl::Time now, ShardRequest& request, const Message& reply, Outbox& outbox);
   // A push was received and is not durable; the first half of its life ends.
@@ -152,6 +155,7 @@ class RequestEngine {
   std::shared_ptr<const ClusterView> view_;
   Counters counters_;
   SendQueue queue_;
+  PushWindow window_;
   ServerRoutes routes_;
   FlushTracker flushes_;
   ActiveOperations operations_;

@@ -98,17 +98,24 @@ TEST_F(RequestEngineTest, TellsWhenAPushWasTooStale) {
   EXPECT_TRUE(results_[0].discarded);
 }
 
-TEST_F(RequestEngineTest, AWorkerDoesNotAnswerForAServer) {
+// A worker, a node that the view lacks, and another process with the number of the server.
+TEST_F(RequestEngineTest, OnlyServersOfTheViewAnswer) {
   engine_.SetView(kStart, NodeId(5), View(2, kServerA, kServerB, {.group_generation = 1}), outbox_);
   Start(PushAll());
   std::vector<Message> sent = outbox_.TakeMessages();
   ASSERT_EQ(sent.size(), 2u);
   for (const Message& message : sent) {
     Message forged = MakeReply(message);
-    forged.envelope.mutable_header()->set_node(kServerB + 1);
     forged.envelope.mutable_push_reply()->set_durable(true);
+    for (const uint64_t node : {uint64_t{0}, kServerB + 1, uint64_t{99}}) {
+      forged.envelope.mutable_header()->set_node(node);
+      engine_.Receive(kStart, forged, outbox_);
+    }
+    forged.envelope.mutable_header()->set_node(message.envelope.to_node());
+    forged.envelope.mutable_header()->set_incarnation(6);
     engine_.Receive(kStart, forged, outbox_);
   }
+  EXPECT_EQ(engine_.counters().strangers, 8u);
   for (Message& message : sent) message.frames.clear();
   engine_.Wake(kStart, outbox_);
   EXPECT_TRUE(results_.empty());

@@ -37,6 +37,7 @@ inline std::shared_ptr<const ClusterView> View(uint64_t epoch, uint64_t first, u
   for (uint64_t id : {kServerA, kServerB}) {
     proto::Node& node = *view.add_nodes();
     node.set_id(id);
+    node.set_role(proto::SERVER);
     node.set_name(id == kServerA ? "server-0" : "server-1");
     node.set_state(id == options.dead ? proto::Node::DEAD : proto::Node::ALIVE);
     node.add_endpoints("");

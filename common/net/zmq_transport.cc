@@ -18,6 +18,7 @@
 #include "common/net/seal/sealed_inbox.h"
 #include "common/net/zmq/connection_monitor.h"
 #include "common/net/zmq/part_reader.h"
+#include "common/net/zmq/routing_id.h"
 #include "common/net/zmq/socket_poller.h"
 #include "common/net/zmq/zmq_message.h"
 #include "common/net/zmq/zmq_socket.h"
@@ -196,7 +197,8 @@ class SocketTransport : public ZmqTransport {
 
   // Null when no socket can take it.
   ZmqSocket* SocketFor(const Message& message) {
-    if (message.connection != 0) return router_.get();
+    const bool is_routed = message.connection == 0 || message.connection == kRoutedConnection;
+    if (!is_routed) return router_.get();
     const auto found = routes_.find(message.to());
     return found == routes_.end() ? nullptr : found->second.dealer.get();
   }

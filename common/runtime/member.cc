@@ -249,6 +249,7 @@ void Member::SendRegister(absl::Time now, Outbox& outbox) {
   body.set_host(options_.host);
   body.set_data_key(options_.data_key);
   body.set_version(kVersion);
+  if (options_.role == proto::SERVER) *body.mutable_load() = load_;
   outbox.Send(std::move(message));
 }
 

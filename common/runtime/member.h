@@ -102,7 +102,7 @@ class Member {
   // scheduler grants leases without end.
   absl::Time lease_until() const { return lease_until_; }
 
-  // Contents of the next heartbeat.
+  // Contents of the next heartbeat; a server registers with its load, too.
   proto::Progress& progress() { return progress_; }
   proto::ServerLoad& load() { return load_; }
   // This worker's program is away until then, for this reason of 1 to kNameBytesMax bytes;

@@ -67,7 +67,8 @@ absl::StatusOr<Membership::Registration> Membership::Register(absl::Time now,
       NodeRegistered{.description = Describe(node), .role = node.role(), .replaces = replaces});
   groups_.OnRegistered(now, change);
   change.Commit();
-  health_.emplace(NodeId(node.id()), NewHealth(now, kUntilAnswered));
+  Health& health = health_.emplace(NodeId(node.id()), NewHealth(now, kUntilAnswered)).first->second;
+  if (request.has_load()) health.load = request.load();
   return Registration{
       .node = NodeId(node.id()), .rank = rank, .replaces = replaces, .is_new = true};
 }
@@ -119,7 +120,15 @@ bool Membership::HasLeft(NodeId id, Incarnation incarnation) const {
 
 void Membership::OnRegistrationAnswered(absl::Time now, NodeId node) {
   const auto at = health_.find(node);
-  if (at != health_.end()) at->second = NewHealth(now, absl::ZeroDuration());
+  if (at == health_.end()) return;
+  Health answered = NewHealth(now, absl::ZeroDuration());
+  answered.load = std::move(at->second.load);
+  at->second = std::move(answered);
+}
+
+const proto::ServerLoad* Membership::LoadOf(NodeId server) const {
+  const auto at = health_.find(server);
+  return at == health_.end() ? nullptr : &at->second.load;
 }
 
 void Membership::OnHeartbeat(absl::Time now, NodeId node, const proto::HeartbeatRequest& request) {

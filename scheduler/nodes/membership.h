@@ -68,6 +68,10 @@ class Membership {
   // node counts from here.
   void OnRegistrationAnswered(absl::Time now, NodeId node);
 
+  // What an ALIVE server said last of its load, in its registration or a heartbeat: empty, when
+  // neither has come to this scheduler. Null: no such node is ALIVE.
+  const proto::ServerLoad* LoadOf(NodeId server) const;
+
   // Precondition of OnHeartbeat and Leave: CheckSender is OK.
   void OnHeartbeat(absl::Time now, NodeId node, const proto::HeartbeatRequest& request);
   void Leave(absl::Time now, NodeId node, const std::string& reason);

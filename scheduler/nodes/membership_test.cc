@@ -399,6 +399,21 @@ TEST_F(MembershipTest, ForgetsTheOldestDepartedServersAndWorkers) {
   EXPECT_EQ(view().nodes(1).name(), "worker-1");
 }
 
+TEST_F(MembershipTest, KnowsTheLoadOfAServerFromItsRegistrationOn) {
+  proto::RegisterRequest request = Request(proto::SERVER);
+  request.mutable_load()->set_table_bytes_max(1000);
+  const NodeId server = membership_.Register(kStart, request, Incarnation(11))->node;
+  EXPECT_EQ(membership_.LoadOf(server)->table_bytes_max(), 1000);
+  membership_.OnRegistrationAnswered(kStart, server);
+  EXPECT_EQ(membership_.LoadOf(server)->table_bytes_max(), 1000);
+  proto::HeartbeatRequest beat;
+  beat.mutable_load()->set_table_bytes_max(2000);
+  membership_.OnHeartbeat(kStart, server, beat);
+  EXPECT_EQ(membership_.LoadOf(server)->table_bytes_max(), 2000);
+  membership_.Leave(kStart, server, "");
+  EXPECT_EQ(membership_.LoadOf(server), nullptr);
+}
+
 TEST_F(MembershipTest, StatusHasOneEntryPerNode) {
   RegisterAll();
   proto::HeartbeatRequest beat;

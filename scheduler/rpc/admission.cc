@@ -14,7 +14,7 @@ absl::Status Admission::Enter(const Caller& caller, const std::string& peer, Pla
   {
     MutexLock lock(mutex_);
     const auto trusted = trusted_.find(node);
-    if (trusted != trusted_.end() && trusted->second == caller.identity) {
+    if (trusted != trusted_.end() && trusted->second == caller) {
       size_t& calls = of_nodes_[node];
       if (calls < kCallsPerNodeMax) {
         ++calls;
@@ -57,13 +57,13 @@ void Admission::Leave(const Place& place) {
 
 void Admission::MarkTrusted(const Caller& caller) {
   MutexLock lock(mutex_);
-  trusted_[caller.node] = caller.identity;
+  trusted_[caller.node] = caller;
 }
 
 void Admission::MarkUntrusted(const Caller& caller) {
   MutexLock lock(mutex_);
   const auto trusted = trusted_.find(caller.node);
-  if (trusted != trusted_.end() && trusted->second == caller.identity) trusted_.erase(trusted);
+  if (trusted != trusted_.end() && trusted->second == caller) trusted_.erase(trusted);
 }
 
 uint64_t Admission::refused() {

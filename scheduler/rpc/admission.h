@@ -36,8 +36,12 @@ class Admission {
   struct Caller {
     // The node that it claims to be; 0 = none.
     uint64_t node = 0;
+    // The incarnation of that node, as it says.
+    uint64_t incarnation = 0;
     // The URI of its certificate; empty = it has none, because the scheduler has none.
     std::string identity;
+
+    friend bool operator==(const Caller&, const Caller&) = default;
   };
   // `peer` is gRPC's name of the connection: "ipv4:10.0.0.7:41234". RESOURCE_EXHAUSTED: too many
   // calls are in flight.
@@ -45,7 +49,7 @@ class Admission {
   void Leave(const Place& place);
 
   // The scheduler has accepted a request of `caller`, or, with MarkUntrusted, refused one. So a
-  // caller with another identity takes no room from the node that it claims to be.
+  // caller with another incarnation or identity takes no room from the node that it claims to be.
   void MarkTrusted(const Caller& caller);
   void MarkUntrusted(const Caller& caller);
 
@@ -54,7 +58,7 @@ class Admission {
 
  private:
   Mutex mutex_;
-  absl::flat_hash_map<uint64_t, std::string> trusted_ ABSL_GUARDED_BY(mutex_);  // identities
+  absl::flat_hash_map<uint64_t, Caller> trusted_ ABSL_GUARDED_BY(mutex_);  // by node
   std::map<uint64_t, size_t> of_nodes_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, size_t> of_hosts_ ABSL_GUARDED_BY(mutex_);
   size_t untrusted_calls_ ABSL_GUARDED_BY(mutex_) = 0;

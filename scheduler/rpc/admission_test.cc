@@ -20,8 +20,9 @@ class AdmissionTest : public ::testing::Test {
     size_t entered = 0;
     for (;; ++entered) {
       Admission::Place place;
-      const absl::Status status = admission_.Enter(
-          {.node = node, .identity = identity}, absl::StrCat("ipv4:", host, ":", entered), place);
+      const absl::Status status =
+          admission_.Enter({.node = node, .incarnation = 0, .identity = identity},
+                           absl::StrCat("ipv4:", host, ":", entered), place);
       if (!status.ok()) {
         EXPECT_TRUE(absl::IsResourceExhausted(status));
         refusal_ = std::string(status.message());
@@ -58,6 +59,16 @@ TEST_F(AdmissionTest, AnotherIdentityTakesNoRoomFromTheNodeThatItClaimsToBe) {
   EXPECT_EQ(Fill(7, "10.0.0.1", "viewer"), 256u) << "as any untrusted caller";
   admission_.MarkUntrusted({.node = 7, .identity = "viewer"});
   EXPECT_EQ(Fill(7, "10.0.0.2", "worker"), 32u);
+}
+
+TEST_F(AdmissionTest, AnotherIncarnationTakesNoRoomFromTheNodeThatItClaimsToBe) {
+  admission_.MarkTrusted({.node = 7, .incarnation = 5, .identity = ""});
+  EXPECT_EQ(Fill(7, "10.0.0.1"), 256u) << "as any untrusted caller";
+  admission_.MarkUntrusted({.node = 7, .identity = ""});
+  Admission::Place place;
+  EXPECT_TRUE(
+      admission_.Enter({.node = 7, .incarnation = 5, .identity = ""}, "ipv4:10.0.0.1:9", place)
+          .ok());
 }
 
 TEST_F(AdmissionTest, ACallerThatOnlyClaimsToBeANodeIsUntrusted) {

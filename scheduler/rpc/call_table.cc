@@ -27,6 +27,7 @@ absl::Status CallTable::Begin(std::shared_ptr<Call> call, const std::string& pee
   Entry entry{.call = std::move(call),
               .place = {},
               .caller = {.node = request.envelope.header().node(),
+                         .incarnation = request.envelope.header().incarnation(),
                          .identity = request.caller == nullptr ? "" : UriOf(*request.caller)}};
   if (absl::Status status = admission_.Enter(entry.caller, peer, entry.place); !status.ok()) {
     return status;
@@ -40,27 +41,38 @@ absl::Status CallTable::Begin(std::shared_ptr<Call> call, const std::string& pee
     calls_[number] = std::move(entry);
     if (IsUrgent(request.envelope)) return Deliver(now, begun, std::move(request), outbox);
     waiting_.push_back({.number = number, .request = std::move(request)});
-    if (waiting_.size() == 1) PostTurn(now, outbox);
+    if (!PostTurn()) TakeTurn(now, outbox);
   });
   if (posted) return absl::OkStatus();
   admission_.Leave(place);
   return absl::ResourceExhaustedError("the scheduler's queue is full; try again later");
 }
 
-void CallTable::PostTurn(absl::Time now, Outbox& outbox) {
-  const auto turn = [this](absl::Time at, Outbox& to) { TakeTurn(at, to); };
-  if (!loop_.Post(turn)) TakeTurn(now, outbox);
+bool CallTable::PostTurn() {
+  if (turn_is_posted_) return true;
+  turn_is_posted_ = loop_.Post([this](absl::Time now, Outbox& outbox) {
+    turn_is_posted_ = false;
+    TakeTurn(now, outbox);
+  });
+  return turn_is_posted_;
 }
 
 void CallTable::TakeTurn(absl::Time now, Outbox& outbox) {
-  for (int taken = 0; taken < kRequestsPerTurn && !waiting_.empty(); ++taken) {
-    Waiting next = std::move(waiting_.front());
-    waiting_.pop_front();
-    // A caller that has given up since then is skipped.
-    const auto at = calls_.find(next.number);
-    if (at != calls_.end()) Deliver(now, *at->second.call, std::move(next.request), outbox);
-  }
-  if (!waiting_.empty()) PostTurn(now, outbox);
+  do {
+    for (int taken = 0; taken < kRequestsPerTurn && !waiting_.empty(); ++taken) {
+      Waiting next = std::move(waiting_.front());
+      waiting_.pop_front();
+      // A caller that has given up since then is skipped.
+      const auto at = calls_.find(next.number);
+      if (at != calls_.end()) Deliver(now, *at->second.call, std::move(next.request), outbox);
+    }
+  } while (!waiting_.empty() && !PostTurn());
+}
+
+void CallTable::DeliverAgain(const Call& call, const Message& request) {
+  waiting_.push_back({.number = call.number, .request = request});
+  // Without room in the loop's queue the next call takes the turn.
+  PostTurn();
 }
 
 void CallTable::End(std::map<uint64_t, Entry>::iterator at) {

@@ -57,6 +57,8 @@ class CallTable {
   // The following methods run on the loop's thread. Deliver must not be called from SendReply,
   // because the loop is sending the actor's messages there.
   void Deliver(absl::Time now, const Call& call, Message request, Outbox& outbox);
+  // Delivers soon; may be called from SendReply.
+  void DeliverAgain(const Call& call, const Message& request);
   // Takes the actor's replies; a reply to a call that is over is dropped.
   void SendReply(const Message& reply);
   // Tells the actor that the sender of `request` watched the view over a connection that broke.
@@ -78,7 +80,8 @@ class CallTable {
   void Post(const std::function<void(absl::Time, Outbox&)>& work);
   void End(std::map<uint64_t, Entry>::iterator at);
   void TakeTurn(absl::Time now, Outbox& outbox);
-  void PostTurn(absl::Time now, Outbox& outbox);
+  // False: the loop's queue has no room for it.
+  bool PostTurn();
 
   Actor& actor_;
   EventLoop& loop_;
@@ -86,6 +89,7 @@ class CallTable {
   Admission admission_;  // thread-safe
   std::map<uint64_t, Entry> calls_;
   std::deque<Waiting> waiting_;
+  bool turn_is_posted_ = false;
   uint64_t last_number_ = 0;
   uint64_t malformed_ = 0;
   bool closing_ = false;

@@ -173,10 +173,7 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
       StartWrite(&reply_);
     } else if (!writing_) {
       // The poll has ended without news.
-      calls_.Continue(self_, [this](absl::Time now, Outbox& outbox) {
-        calls_.Deliver(now, *this, request_, outbox);
-        return false;
-      });
+      calls_.DeliverAgain(*this, request_);
     }
     return false;
   }

@@ -395,6 +395,56 @@ TEST_F(ConnectionLostTest, OurOwnShutdownIsNobodysLoss) {
   EXPECT_TRUE(listening_.lost.empty());
 }
 
+// Answers a watch without news while the loop's queue is full, and with news the next time.
+class BusyActor : public Actor {
+ public:
+  void Receive(absl::Time, const Message& request, Outbox& outbox) override {
+    if (!request.envelope.has_watch_view_request()) return;
+    Message reply = MakeReply(request);
+    proto::ClusterView& view = *reply.envelope.mutable_watch_view_reply()->mutable_view();
+    if (++watches > 1) view.set_epoch(1);
+    outbox.Send(std::move(reply));
+    if (watches > 1) return;
+    while (loop->Post([](absl::Time, Outbox&) {})) {
+    }
+  }
+  void Wake(absl::Time, Outbox&) override {}
+  absl::Time NextWake() const override { return absl::InfiniteFuture(); }
+
+  EventLoop* loop = nullptr;
+  int watches = 0;
+};
+
+TEST(BusyService, AWatchThatGoesOnDoesNotWaitForTheLoopItRunsOn) {
+  BusyActor actor;
+  LoopbackHub hub;
+  const std::unique_ptr<Transport> transport = hub.MakeTransport("");
+  EventLoop loop({.self = {kSchedulerNode, 0}}, actor, *transport);
+  actor.loop = &loop;
+  const auto service = *GrpcService::Start({.host = "127.0.0.1"}, actor, loop);
+  loop.SetDefaultPort(*service);
+  loop.Start();
+  const auto stub = proto::Scheduler::NewStub(grpc::CreateChannel(
+      absl::StrCat("127.0.0.1:", service->port()), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(gpr_time_from_seconds(kPatienceSeconds, GPR_TIMESPAN));
+  const auto stream = stub->WatchView(&context, proto::WatchViewRequest());
+  // The turn of another call takes the watch along.
+  proto::ListTablesReply listed;
+  grpc::ClientContext other;
+  other.set_deadline(gpr_time_from_seconds(1, GPR_TIMESPAN));
+  stub->ListTables(&other, proto::ListTablesRequest(), &listed);
+  proto::WatchViewReply news;
+  ASSERT_TRUE(stream->Read(&news));
+  EXPECT_EQ(news.view().epoch(), 1u);
+  context.TryCancel();
+  while (stream->Read(&news)) {
+  }
+  stream->Finish();
+  service->Shutdown();
+  loop.Stop();
+}
+
 TEST_F(GrpcServiceTest, ShutdownEndsWhatIsUnderWay) {
   const auto watch_context = Context();
   const auto stream = stub_->WatchView(watch_context.get(), {});

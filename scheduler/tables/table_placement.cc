@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/tables/table_placement.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -120,6 +121,25 @@ absl::Status CheckTableLimits(const proto::ClusterView& view, size_t tables, uin
       absl::StrCat("it needs ", shards, " shards beside ", before, " in ", tables_before,
                    " tables; the limits are ", kShardsMax, " shards and ", kTablesMax,
                    " tables: choose a larger shard_bytes, or drop tables"));
+}
+
+absl::Status CheckMemory(uint64_t bytes, const proto::ClusterView& view, const LoadOf& load_of) {
+  const ServerLoads present = Present(view);
+  uint64_t room = 0;
+  for (const ServerLoads::Server& server : present.servers()) {
+    if (server.draining && present.usable() > 0) continue;
+    const proto::ServerLoad* const load = load_of(server.node);
+    if (load == nullptr || load->table_bytes_max() == 0) return absl::OkStatus();
+    // A shard that was placed a moment ago is not in the load yet.
+    const uint64_t taken = std::max(load->table_bytes(), server.bytes);
+    room += load->table_bytes_max() - std::min(load->table_bytes_max(), taken);
+  }
+  if (bytes <= room) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("its values and optimizer state need ", bytes,
+                   " bytes in all replicas, and the "
+                   "tables of the servers may take ",
+                   room, " more; check its shape, drop tables, or start more servers"));
 }
 
 proto::Table& PlaceTable(proto::Table table, const TableCut& cut, const proto::ClusterView& view,

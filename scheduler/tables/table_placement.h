@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/status.h"
+#include "common/cluster/ids.h"
+#include "proto/scheduler.pb.h"
 #include "proto/view.pb.h"
 #include "scheduler/state/cluster_state.h"
 #include "scheduler/state/job_spec.h"
@@ -32,6 +35,14 @@ absl::Status CheckServersFor(const JobSpec& job, const proto::TableSpec& spec,
 
 // Whether the job may have so many more tables and shards. RESOURCE_EXHAUSTED. Pure.
 absl::Status CheckTableLimits(const proto::ClusterView& view, size_t tables, uint64_t shards);
+
+// What a server says of its load (Membership::LoadOf); null = nothing is known of it.
+using LoadOf = std::function<const proto::ServerLoad*(NodeId server)>;
+
+// Whether the servers that new shards may go to have memory for a table: `bytes` of values and
+// optimizer state, in all of its replicas. Always, while one of these servers does not say how much
+// its tables may take. RESOURCE_EXHAUSTED. Pure.
+absl::Status CheckMemory(uint64_t bytes, const proto::ClusterView& view, const LoadOf& load_of);
 
 // Adds a table to the view, which has no shards yet. Spreads their heads over the data loops of all
 // ALIVE servers (PlaceShards), and their replicas over other servers: those on other hosts first,

@@ -14,6 +14,7 @@
 #include "common/contract/contract.h"
 #include "common/optimizer/optimizer.h"
 #include "common/table/definition.h"
+#include "scheduler/placement/server_loads.h"
 #include "scheduler/tables/table_placement.h"
 
 namespace covey::scheduler {
@@ -30,6 +31,17 @@ absl::StatusOr<std::string> InitialValuesFor(const TableDefinition& table,
                    " elements, but its initial values in ", values.folder(), " have ",
                    found->second, ": start the job with --initial-values ", values.folder(),
                    ",TABLE,... and leave this table out"));
+}
+
+// Bytes of the table's values and optimizer state, in all of its replicas. Rows of a sparse table
+// come with pushes.
+absl::StatusOr<uint64_t> MemoryOf(const TableDefinition& table, uint32_t replicas,
+                                  const proto::ClusterView& view) {
+  if (table.sparse) return 0;
+  COVEY_ASSIGN_OR_RETURN(const auto optimizer, MakeOptimizer(table.optimizer));
+  const size_t servers = std::max<size_t>(ServerLoads(view).usable(), 1);
+  return table.elements * sizeof(float) * static_cast<uint64_t>(1 + optimizer->state_slots()) *
+         std::min<uint64_t>(replicas, servers);
 }
 
 auto FindTable(const proto::ClusterView& view, absl::string_view name) {
@@ -65,6 +77,8 @@ absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
       : IsElementwise(definition.optimizer.kind)
           ? AutomaticShardBytes(elements * sizeof(float), LoopsForShards(view))
           : kShardBytesMax;
+  COVEY_ASSIGN_OR_RETURN(const uint64_t memory, MemoryOf(definition, ReplicasWanted(spec), view));
+  COVEY_RETURN_IF_ERROR(Annotate(action, CheckMemory(memory, view, load_of_)));
   const uint64_t count = ShardCount(elements, shard_bytes);
   COVEY_RETURN_IF_ERROR(Annotate(action, CheckTableLimits(view, 1, count)));
 
@@ -113,10 +127,15 @@ void Tables::PlaceRestored() {
 absl::Status Tables::Restore(const std::vector<proto::Table>& tables) {
   const proto::ClusterView& view = state_.view();
   uint64_t shards = 0;
+  uint64_t memory = 0;
   for (const proto::Table& table : tables) {
     const std::string& name = table.spec().name();
     const std::string action = absl::StrCat("restore table '", name, "'");
-    COVEY_RETURN_IF_ERROR(Annotate(action, TableDefinition::InForce(table).status()));
+    const absl::StatusOr<TableDefinition> definition = TableDefinition::InForce(table);
+    COVEY_RETURN_IF_ERROR(Annotate(action, definition.status()));
+    COVEY_ASSIGN_OR_RETURN(const uint64_t bytes,
+                           MemoryOf(*definition, ReplicasWanted(table.spec()), view));
+    memory += bytes;
     if (FindTable(view, name) != view.tables().end()) {
       return absl::AlreadyExistsError(absl::StrCat(
           action, ": the job has a table of this name; restore it under another one, with --table ",
@@ -126,6 +145,7 @@ absl::Status Tables::Restore(const std::vector<proto::Table>& tables) {
     shards += static_cast<uint64_t>(table.shards_size());
   }
   COVEY_RETURN_IF_ERROR(Annotate("restore tables", CheckTableLimits(view, tables.size(), shards)));
+  COVEY_RETURN_IF_ERROR(Annotate("restore tables", CheckMemory(memory, view, load_of_)));
   Transaction change(state_);
   RestoreBegun begun;
   for (const proto::Table& before : tables) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -10,6 +11,7 @@
 #include "common/cluster/ids.h"
 #include "proto/view.pb.h"
 #include "scheduler/state/cluster_state.h"
+#include "scheduler/tables/table_placement.h"
 
 namespace covey::scheduler {
 
@@ -19,14 +21,17 @@ namespace covey::scheduler {
 // Actor-confined, deterministic. `state` outlives it.
 class Tables {
  public:
-  explicit Tables(ClusterState& state) : state_(state) {}
+  explicit Tables(
+      ClusterState& state, LoadOf load_of = [](NodeId) { return nullptr; })
+      : state_(state), load_of_(std::move(load_of)) {}
 
   // Creates a table, or finds an equal one, and places its shards (PlaceTable). Idempotent.
   // A table that the job's initial values name (LogRecord.initial_values) begins with those;
   // another one whose initializer is GIVEN waits for its values (Initializations).
   // INVALID_ARGUMENT: bad spec, initial values of another length, or one replica where the job is
   // replicated (JobSpec.durability). ALREADY_EXISTS: a table of this name has another spec.
-  // RESOURCE_EXHAUSTED: too many tables or shards. UNAVAILABLE: no server. FAILED_PRECONDITION: the
+  // RESOURCE_EXHAUSTED: too many tables or shards, or more bytes than servers have memory for
+  // (CheckMemory). UNAVAILABLE: no server. FAILED_PRECONDITION: the
   // spec, or the job, asks for more replicas than there are servers.
   absl::StatusOr<TableId> Create(const proto::TableSpec& spec);
 
@@ -56,6 +61,7 @@ class Tables {
 
  private:
   ClusterState& state_;
+  const LoadOf load_of_;
 };
 
 }  // namespace covey::scheduler

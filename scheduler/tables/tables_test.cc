@@ -60,6 +60,66 @@ TEST_F(TablesTest, SpreadsShardsAndMakesAValidView) {
   EXPECT_TRUE(ClusterView::Make(view()).ok());
 }
 
+// Servers that say how much their tables may take, and do take.
+class TablesMemoryTest : public TablesTest {
+ protected:
+  static constexpr uint64_t kMib = 1 << 20;
+
+  TablesMemoryTest() {
+    AddServer(2, 0, 1);
+    AddServer(3, 1, 1);
+    for (const uint64_t id : {2, 3}) loads_[NodeId(id)].set_table_bytes_max(8 * kMib);
+  }
+  // Of so many MiB of values.
+  static proto::TableSpec Large(const std::string& name, uint64_t mib) {
+    proto::TableSpec spec = Spec(name, mib * kMib / sizeof(float));
+    spec.set_shard_bytes(kMib);
+    return spec;
+  }
+  absl::Status Create(const proto::TableSpec& spec) { return limited_.Create(spec).status(); }
+
+  std::map<NodeId, proto::ServerLoad> loads_;
+  Tables limited_{state_, [this](NodeId server) { return &loads_[server]; }};
+};
+
+TEST_F(TablesMemoryTest, ATableForWhichNoServerHasMemoryIsRefused) {
+  const absl::Status refused = Create(Large("huge", 17));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(), HasSubstr("'huge': its values and optimizer state need 17825792 "
+                                           "bytes in all replicas, and the tables of the servers "
+                                           "may take 16777216 more"));
+  EXPECT_EQ(view().tables_size(), 0);
+  EXPECT_TRUE(Create(Large("whole", 16)).ok());
+  EXPECT_EQ(Create(Large("one-more", 1)).code(), absl::StatusCode::kResourceExhausted)
+      << "before a heartbeat tells of the other one";
+  EXPECT_TRUE(limited_.Create(Large("whole", 16)).ok()) << "it exists";
+}
+
+TEST_F(TablesMemoryTest, ReplicasAndOptimizerStateCount) {
+  proto::TableSpec spec = Large("a", 6);
+  spec.set_replicas(2);
+  spec.mutable_optimizer()->set_kind(proto::Optimizer::MOMENTUM);
+  EXPECT_EQ(Create(spec).code(), absl::StatusCode::kResourceExhausted);
+  spec.set_replicas(1);
+  EXPECT_TRUE(Create(spec).ok());
+  // Four replicas on two servers are two.
+  proto::TableSpec replicated = Large("b", 2);
+  replicated.set_replicas(4);
+  EXPECT_TRUE(Create(replicated).ok());
+}
+
+TEST_F(TablesMemoryTest, WhatServersTakeAlreadyCounts) {
+  loads_[NodeId(2)].set_table_bytes(5 * kMib);
+  loads_[NodeId(3)].set_table_bytes(9 * kMib);
+  EXPECT_EQ(Create(Large("a", 4)).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Create(Large("a", 3)).ok());
+}
+
+TEST_F(TablesMemoryTest, NothingIsRefusedWhileAServerDoesNotSay) {
+  loads_[NodeId(3)].clear_table_bytes_max();
+  EXPECT_TRUE(Create(Large("a", 100)).ok());
+}
+
 TEST_F(TablesTest, InitialValuesGoToTablesOfTheirNameAndLength) {
   AddServer(2, 0, 1);
   proto::InitialValues& values = *state_.record().mutable_initial_values();

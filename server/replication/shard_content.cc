@@ -97,11 +97,21 @@ absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,
 absl::Status ShardContent::ApplyUpdate(const ShardRecord& record, const Gradient& gradient) {
   if (dense_ && !record.functions.empty()) return dense_->Apply(record.functions);
   if (dense_) return dense_->Apply(gradient.elements, record.samples, record.adjustment);
-  COVEY_ASSIGN_OR_RETURN(
-      rows_refused_,
-      sparse_->Apply(gradient.keys, gradient.elements, record.samples,
-                     record.adjustment.rate_factor, record.evictions, gradient.places));
-  return absl::OkStatus();
+  return ApplyRows(record, gradient);
+}
+
+absl::Status ShardContent::ApplyRows(const ShardRecord& record, const Gradient& gradient) {
+  try {
+    COVEY_ASSIGN_OR_RETURN(
+        rows_refused_,
+        sparse_->Apply(gradient.keys, gradient.elements, record.samples,
+                       record.adjustment.rate_factor, record.evictions, gradient.places));
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the system has no memory for new rows beside ", sparse_->rows(),
+                     "; drop tables, start more servers, or allow less with --table-bytes-max"));
+  }
 }
 
 ContentCut ShardContent::CutRest() const {

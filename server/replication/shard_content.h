@@ -133,6 +133,9 @@ class ShardContent {
                absl::Time now)
       : dense_(std::move(dense)), sparse_(std::move(sparse)), last_update_(now) {}
   absl::Status ApplyUpdate(const ShardRecord& record, const Gradient& gradient);
+  // As SparseShard::Apply. RESOURCE_EXHAUSTED: there is no memory for new rows; the content is not
+  // that of any record any more.
+  absl::Status ApplyRows(const ShardRecord& record, const Gradient& gradient);
   // All but the rows or the arrays.
   ContentCut CutRest() const;
   // Precondition: has_pushes() is false, and `record` has a state of as many slots as this content,

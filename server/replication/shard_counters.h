@@ -11,6 +11,7 @@ struct ShardCounters {
   uint64_t pulls = 0;
   uint64_t duplicates = 0;
   uint64_t malformed = 0;   // requests that no correct peer sends, and damaged frames
+  uint64_t impostors = 0;   // messages in the name of a node, sent by another process
   uint64_t non_finite = 0;  // pushes refused for NaN or infinity
   uint64_t discarded =
       0;  // pushes received and not applied, because they are too stale for the contract

@@ -247,8 +247,10 @@ TEST_F(InitialValuesTest, NobodyGivesThemBeforeANodeIsNamed) {
   WaitFor(NodeId(), 9, job_);
   Publish();
   Message stranger = Under(9, Push({1, 1, 1, 1}));
-  stranger.envelope.mutable_header()->set_node(0);
-  stranger.envelope.mutable_push_request()->mutable_id()->set_producer(0);
+  SetSender(0, stranger);
+  proto::PushId& id = *stranger.envelope.mutable_push_request()->mutable_id();
+  id.set_producer(0);
+  id.set_producer_incarnation(IncarnationOf(0));
   EXPECT_EQ(Answer(stranger).code(), Code::kAborted);
   EndWait(job_);
   Publish();
@@ -261,8 +263,10 @@ TEST_F(InitialValuesTest, OnlyTheNamedNodeGivesThemAndUnderItsEpoch) {
   const absl::Status later = Answer(Under(8, Push({1, 1, 1, 1})));
   EXPECT_EQ(later.code(), Code::kUnavailable) << "this server's view is older";
   Message stranger = Under(7, Push({1, 1, 1, 1}));
-  stranger.envelope.mutable_header()->set_node(11);
-  stranger.envelope.mutable_push_request()->mutable_id()->set_producer(11);
+  SetSender(11, stranger);
+  proto::PushId& id = *stranger.envelope.mutable_push_request()->mutable_id();
+  id.set_producer(11);
+  id.set_producer_incarnation(IncarnationOf(11));
   const absl::Status refused = Answer(stranger);
   EXPECT_EQ(refused.code(), Code::kAborted);
   EXPECT_THAT(refused.message(), HasSubstr("given by client-0 since epoch 7, not by worker-0"));

@@ -170,10 +170,7 @@ TEST_F(NamedKeys, ANameIsForOneProcessAndForOneGenerationOfTheShard) {
   ShardDriver driver(job);
   driver.Ask(Pull({3, 9}));
   Message other = ByName(Pull({3, 9}));
-  other.envelope.mutable_header()->set_node(11);
-  EXPECT_TRUE(IsUnknownIn(driver.Ask(other)));
-  other = ByName(Pull({3, 9}));
-  other.envelope.mutable_header()->set_incarnation(5);
+  SetSender(11, other);
   EXPECT_TRUE(IsUnknownIn(driver.Ask(other)));
   EXPECT_FALSE(IsUnknownIn(driver.Ask(ByName(Pull({3, 9})))));
   job.view.set_epoch(job.view.epoch() + 1);

@@ -29,6 +29,16 @@ bool IsQuarantined(const Producer& producer, const ClusterView& view) {
                      });
 }
 
+// As PushHistory::UsualNorm of all but one producer; 0 = there are no others. `own`: the norm of
+// that one, if it is in `usual`, which is in growing order.
+float MedianOfOthers(const std::vector<float>& usual, std::optional<float> own) {
+  const size_t others = usual.size() - (own ? 1 : 0);
+  if (others == 0) return 0;
+  size_t median = (others - 1) / 2;
+  if (own && usual[median] >= *own) ++median;
+  return usual[median];
+}
+
 }  // namespace
 
 NormGate::Verdict NormGate::Judge(std::span<const float> sum, uint64_t samples,
@@ -47,6 +57,11 @@ std::vector<proto::GatedProducer> NormGate::Report(const PushHistory& history,
                                                    const ClusterView& view) const {
   std::vector<proto::GatedProducer> report;
   if (!rules_) return report;
+  std::vector<float> usual;
+  history.ForEachNorm([&](const Producer& producer, const PushNorms& norms) {
+    if (norms.is_known() && !IsGone(producer, view)) usual.push_back(norms.usual());
+  });
+  std::sort(usual.begin(), usual.end());
   history.ForEachNorm([&](const Producer& producer, const PushNorms& norms) {
     if (norms.beyond() == 0 || IsGone(producer, view)) return;
     proto::GatedProducer& gated = report.emplace_back();
@@ -56,11 +71,8 @@ std::vector<proto::GatedProducer> NormGate::Report(const PushHistory& history,
     gated.set_beyond(norms.beyond());
     gated.set_beyond_in_row(norms.beyond_in_row());
     gated.set_usual(norms.usual());
-    gated.set_usual_of_others(history
-                                  .UsualNorm([&](const Producer& each) {
-                                    return each != producer && !IsGone(each, view);
-                                  })
-                                  .value_or(0));
+    gated.set_usual_of_others(
+        MedianOfOthers(usual, norms.is_known() ? std::optional(norms.usual()) : std::nullopt));
   });
   return report;
 }

@@ -2,9 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <vector>
 
+#include "common/base/random.h"
 #include "common/cluster/ids.h"
+#include "common/cluster/view.h"
+#include "server/replication/push_history.h"
+#include "server/shard/norm_gate.h"
 #include "server/testing/chain_fixture.h"
 #include "server/testing/shard_fixture.h"
 
@@ -196,6 +201,31 @@ TEST(NormGateTest, ReportsTheEvidence) {
   Reply(driver.Ask(driver.GroupPush(2, 12, {1, 1, 1, 1})));
   EXPECT_EQ(Gated(driver)[0].beyond_in_row(), 0u);
   EXPECT_EQ(Gated(driver)[0].beyond(), 3u);
+}
+
+// The report looks at all producers once; the median of the others is that of a search for each.
+TEST(NormGateTest, TellsOfEachProducerTheUsualNormOfTheOthers) {
+  const NormGate gate(NormGateRules{.factor = 10});
+  Random random(7);
+  for (uint32_t groups = 1; groups <= 12; ++groups) {
+    const auto view = *ClusterView::Make(TestJob(kAsync, groups).view);
+    PushHistory history;
+    for (uint32_t group = 1; group <= groups; ++group) {
+      const Producer producer{.kind = Producer::Kind::kGroup, .id = group};
+      const float norm = static_cast<float>(1 + random.Below(3));
+      for (uint64_t step = 1; step <= kLearning - 2 + random.Below(4); ++step) {
+        history.Note({.producer = producer, .incarnation = 1, .sequence = step}, Version(step));
+        history.NoteNorm(producer, norm, /*is_beyond=*/true);
+      }
+    }
+    const std::vector<proto::GatedProducer> report = gate.Report(history, *view);
+    ASSERT_EQ(report.size(), groups);
+    for (const proto::GatedProducer& gated : report) {
+      const std::optional<float> others =
+          history.UsualNorm([&](const Producer& each) { return each.id != gated.id(); });
+      EXPECT_EQ(gated.usual_of_others(), others.value_or(0));
+    }
+  }
 }
 
 // What a head has learned is content of its replicas.

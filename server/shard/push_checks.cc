@@ -29,10 +29,8 @@ absl::Status Unknown(const std::string& sender, const Message& request, const Cl
 }
 
 absl::Status CheckClient(const Message& request, const ClusterView& view) {
+  COVEY_RETURN_IF_ERROR(CheckReader(request, view));
   const proto::Node* node = view.FindNode(request.from().node);
-  if (node == nullptr) {
-    return Unknown(absl::StrCat("node ", request.from().node.value()), request, view);
-  }
   if (node->state() == proto::Node::ALIVE) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat(
       node->name(), " is ", node->state() == proto::Node::DEAD ? "declared dead" : "gone",
@@ -57,10 +55,8 @@ absl::Status CheckGroup(const Message& request, const ClusterView& view) {
   // A worker that has left the group may still repeat what it pushed as a member, and it is not
   // known here any more who was one. Departed workers stay in the view, so a sender that is missing
   // from it has never been one, or is newer than this view.
+  COVEY_RETURN_IF_ERROR(CheckReader(request, view));
   const proto::Node* sender = view.FindNode(request.from().node);
-  if (sender == nullptr) {
-    return Unknown(absl::StrCat("node ", request.from().node.value()), request, view);
-  }
   if (sender->role() != proto::WORKER) {
     return absl::PermissionDeniedError(absl::StrCat(sender->name(), " is no member of group ",
                                                     push.group(),
@@ -205,12 +201,14 @@ absl::Status CheckForm(const Message& request, const PushForm& form) {
                                     push.group_generation() == id.producer_incarnation() &&
                                     push.step() == id.sequence()
                               : id.producer_kind() == proto::PushId::CLIENT && push.group() == 0 &&
-                                    id.producer() == request.from().node.value();
+                                    id.producer() == request.from().node.value() &&
+                                    id.producer_incarnation() == request.incarnation().value();
   if (id.sequence() == 0 || !consistent) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the push id (producer ", id.producer(), ", sequence ", id.sequence(),
-        ") does not fit its sender: node ", request.from().node.value(), ", group ", push.group(),
-        ", step ", push.step(), "; this is a bug of the pushing library"));
+        "the push id (producer ", id.producer(), ", incarnation ", id.producer_incarnation(),
+        ", sequence ", id.sequence(), ") does not fit its sender: node ",
+        request.from().node.value(), ", group ", push.group(), ", step ", push.step(),
+        "; this is a bug of the pushing library"));
   }
   return absl::OkStatus();
 }
@@ -218,6 +216,12 @@ absl::Status CheckForm(const Message& request, const PushForm& form) {
 absl::Status CheckSender(const Message& request, const ClusterView& view) {
   return request.envelope.push_request().group() == 0 ? CheckClient(request, view)
                                                       : CheckGroup(request, view);
+}
+
+absl::Status CheckReader(const Message& request, const ClusterView& view) {
+  const NodeId sender = request.from().node;
+  if (view.FindNode(sender) != nullptr) return absl::OkStatus();
+  return Unknown(absl::StrCat("node ", sender.value()), request, view);
 }
 
 absl::Status CheckFinite(const Gradient& gradient, const ShardContent& content,

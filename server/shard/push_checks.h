@@ -43,6 +43,8 @@ absl::Status CheckForm(const Message& request, const PushForm& form);
 // the newer view that it knows. INVALID_ARGUMENT: it is unknown. ABORTED: it has departed, or has
 // another generation. PERMISSION_DENIED: it pushes for a group, and is no worker.
 absl::Status CheckSender(const Message& request, const ClusterView& view);
+// Whether the sender of a pull is or was a node of the job. Errors as the first two of CheckSender.
+absl::Status CheckReader(const Message& request, const ClusterView& view);
 
 // INVALID_ARGUMENT: an element is NaN or infinite; names it, and its place in the table.
 absl::Status CheckFinite(const Gradient& gradient, const ShardContent& content,

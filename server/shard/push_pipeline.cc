@@ -40,6 +40,7 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
                         .samples = push.samples(),
                         .base_version = Version(push.base_version()),
                         .rate_factor = push.has_rate_factor() ? push.rate_factor() : 1};
+  COVEY_RETURN_IF_ERROR(CheckJump(received.group, received.step));
   COVEY_RETURN_IF_ERROR(aggregator_.gate().Admit(received.group, received.step));
   COVEY_RETURN_IF_ERROR(CheckRoom(key.producer));
   if (!push.functions().empty()) {
@@ -113,6 +114,17 @@ absl::StatusOr<bool> PushPipeline::IsKnown(const PushKey& key) const {
   const absl::StatusOr<bool> held = shard_.ledger.Find(key);
   if (!held.ok()) return Annotate(NameOf(key.producer, *shard_.view), held.status());
   return held;
+}
+
+absl::Status PushPipeline::CheckJump(GroupId group, Step step) {
+  const Step last = aggregator_.gate().last_received(group);
+  if (group == GroupId() || step.value() <= last.value() + kPushSequenceJumpMax) {
+    return absl::OkStatus();
+  }
+  ++shard_.counters.malformed;
+  return absl::InvalidArgumentError(absl::StrCat("group ", group.value(), " pushes step ",
+                                                 step.value(), " after step ", last.value(),
+                                                 "; go on with the next step"));
 }
 
 absl::Status PushPipeline::CheckRoom(const Producer& producer) const {

@@ -73,6 +73,8 @@ class PushPipeline {
  private:
   // Whether the push was received before; it may be applied or wait.
   absl::StatusOr<bool> IsKnown(const PushKey& key) const;
+  // INVALID_ARGUMENT: the step is too far beyond the group's last one to be its next.
+  absl::Status CheckJump(GroupId group, Step step);
   absl::Status CheckRoom(const Producer& producer) const;
   struct Taken {
     GradientBuffers gradient;

@@ -301,20 +301,50 @@ TEST(ShardGates, OnlyWorkersPushForAGroup) {
   ShardDriver driver(job);
   const std::vector<float> before = driver.Values();
   Message forged = driver.GroupPush(1, 1, {1, 1, 1, 1});
-  forged.envelope.mutable_header()->set_node(kTestClient.value());
+  SetSender(kTestClient.value(), forged);
   const Message reply = driver.Ask(forged);
   EXPECT_EQ(CodeOf(reply), Code::kPermissionDenied);
   EXPECT_THAT(TextOf(reply), HasSubstr("client-0 is no member of group 1"));
   // Nor does a node that no view names, or that only a newer view may name.
-  forged.envelope.mutable_header()->set_node(99);
+  SetSender(99, forged);
   forged.envelope.mutable_header()->set_epoch(job.view.epoch());
   EXPECT_EQ(CodeOf(driver.Ask(forged)), Code::kInvalidArgument);
   forged.envelope.mutable_header()->set_epoch(job.view.epoch() + 1);
   EXPECT_EQ(CodeOf(driver.Ask(forged)), Code::kUnavailable);
   EXPECT_EQ(driver.Values(), before);
   // A worker that has left the group may repeat what it pushed as a member.
-  forged.envelope.mutable_header()->set_node(12);
+  SetSender(12, forged);
   EXPECT_EQ(CodeOf(driver.Ask(forged)), Code::kOk);
+}
+
+// Without keys anybody can give the number of a node, but not the number of its process.
+TEST(ShardGates, WhatIsSentInTheNameOfANodeByAnotherProcessIsDropped) {
+  TestJob job(kAsync, 1);
+  ShardDriver driver(job);
+  const std::vector<float> before = driver.Values();
+  for (Message message :
+       {driver.ClientPush(1, {1, 1, 1, 1}), driver.GroupPush(1, 1, {1, 1, 1, 1}), driver.Pull()}) {
+    const uint64_t impostors = driver.actor().counters().impostors;
+    message.envelope.mutable_header()->set_incarnation(5);
+    EXPECT_THAT(driver.Deliver(message), testing::IsEmpty());
+    EXPECT_EQ(driver.actor().counters().impostors, impostors + 1);
+  }
+  // The largest incarnation would shut out the producer that it was given for.
+  Message last = driver.ClientPush(1, {1, 1, 1, 1});
+  last.envelope.mutable_push_request()->mutable_id()->set_producer_incarnation(~uint64_t{0});
+  EXPECT_EQ(CodeOf(driver.Ask(last)), Code::kInvalidArgument);
+  EXPECT_EQ(driver.Values(), before);
+  EXPECT_EQ(CodeOf(driver.Ask(driver.ClientPush(1, {1, 1, 1, 1}))), Code::kOk);
+}
+
+TEST(ShardGates, OnlyNodesOfTheJobReadTables) {
+  TestJob job(kAsync, 1);
+  ShardDriver driver(job);
+  Message stranger = driver.Pull();
+  SetSender(99, stranger);
+  EXPECT_EQ(CodeOf(driver.Ask(stranger)), Code::kInvalidArgument);
+  stranger.envelope.mutable_header()->set_epoch(job.view.epoch() + 1);
+  EXPECT_EQ(CodeOf(driver.Ask(stranger)), Code::kUnavailable) << "a newer view may name it";
 }
 
 }  // namespace

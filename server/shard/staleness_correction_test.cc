@@ -34,7 +34,7 @@ Message OnVersion(Message push, uint64_t version) {
 }
 
 Message AsGroup(Message pull, uint32_t group) {
-  pull.envelope.mutable_header()->set_node(10 + group);
+  SetSender(10 + group, pull);
   pull.envelope.mutable_pull_request()->mutable_read()->set_group(group);
   return pull;
 }

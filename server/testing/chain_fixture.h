@@ -157,7 +157,7 @@ class ChainDriver {
   }
   void Collect(NodeId from, Outbox& outbox) {
     for (Message& message : outbox.TakeMessages()) {
-      message.envelope.mutable_header()->set_node(from.value());
+      SetSender(from.value(), message);
       message.envelope.set_from_loop(1);
       if (message.to().loop == 0 && message.envelope.has_replica_report_request()) {
         for (const auto& report : message.envelope.replica_report_request().reports()) {

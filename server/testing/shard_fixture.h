@@ -19,6 +19,13 @@ inline constexpr uint32_t kTestTable = 1;
 inline constexpr uint64_t kTestGeneration = 3;
 inline constexpr NodeId kTestServer{2};
 inline constexpr NodeId kTestClient{9};
+// Of a node of the tests' jobs.
+inline uint64_t IncarnationOf(uint64_t node) { return 1000 + node; }
+// The message is from this node.
+inline void SetSender(uint64_t node, Message& message) {
+  message.envelope.mutable_header()->set_node(node);
+  message.envelope.mutable_header()->set_incarnation(IncarnationOf(node));
+}
 
 // A push as a client sends it; other messages unchanged.
 inline Message WithChecksums(Message message) {
@@ -73,6 +80,7 @@ struct TestJob {
   void AddNode(uint64_t id, proto::Role role, const std::string& name) {
     proto::Node& node = *view.add_nodes();
     node.set_id(id);
+    node.set_incarnation(IncarnationOf(id));
     node.set_role(role);
     node.set_state(proto::Node::ALIVE);
     node.set_name(name);
@@ -137,9 +145,8 @@ class ShardDriver {
     Message message;
     message.set_to({kTestServer, 1});
     message.connection = 77;
+    SetSender(from.value(), message);
     proto::Header& header = *message.envelope.mutable_header();
-    header.set_node(from.value());
-    header.set_incarnation(1000 + from.value());
     header.set_epoch(epoch_);
     header.set_request_id(++requests_);
     return message;
@@ -149,7 +156,7 @@ class ShardDriver {
     proto::PushRequest& push = *message.envelope.mutable_push_request();
     push.mutable_id()->set_table(kTestTable);
     push.mutable_id()->set_producer(kTestClient.value());
-    push.mutable_id()->set_producer_incarnation(1000 + kTestClient.value());
+    push.mutable_id()->set_producer_incarnation(IncarnationOf(kTestClient.value()));
     push.mutable_id()->set_sequence(sequence);
     push.set_shard_generation(kTestGeneration);
     push.set_samples(samples);
@@ -160,7 +167,7 @@ class ShardDriver {
   Message GroupPush(uint32_t group, uint64_t step, const std::vector<float>& gradient,
                     uint64_t samples = 1) {
     Message message = ClientPush(step, gradient, samples);
-    message.envelope.mutable_header()->set_node(10 + group);
+    SetSender(10 + group, message);
     proto::PushRequest& push = *message.envelope.mutable_push_request();
     push.mutable_id()->set_producer_kind(proto::PushId::GROUP);
     push.mutable_id()->set_producer(group);

@@ -65,6 +65,62 @@ def refused_messages(random, count, job):
     return [makers[i % len(makers)]() for i in range(count)]
 
 
+def forged_messages(random, count, view):
+    """Messages in the names of nodes of the view, each a list of parts. Whoever sends them knows
+    all but the incarnations of the job's processes, and would do damage if it were believed."""
+    table = view["tables"][0]
+    shard = table["shards"][0]
+    group = view["groups"][0]
+    known = {"table": int(table["id"]), "generation": int(shard["generation"])}
+    place = wire.nested(1, wire.number(1, known["table"]) + wire.number(3, known["generation"])
+                        + wire.number(4, int(shard["chain_epoch"])))
+    round_ = wire.number(1, int(group["id"])) + wire.number(2, int(group["generation"]))
+    ones = struct.pack("<4f", 1, 1, 1, 1)
+
+    def far():
+        return random.choice([2, 3, (1 << 62) - 1, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
+
+    def group_push():
+        return wire.group_push(group=int(group["id"]), step=far(),
+                               group_generation=int(group["generation"]), **known)
+
+    def push(node):
+        return wire.push(producer=node, sequence=far(), samples=random.choice([1, 1 << 62]),
+                         incarnation=far(), **known)
+
+    makers = [
+        lambda node: (wire.PUSH_REQUEST, push(node), [ones]),
+        lambda node: (wire.PUSH_REQUEST, group_push(), [ones]),
+        lambda node: (wire.PULL_REQUEST, wire.pull(**known), []),
+        lambda node: (wire.PUSH_REPLY, wire.number(2, far()) + wire.number(3, 1), []),
+        lambda node: (wire.PULL_REPLY, wire.nested(3, wire.number(1, far())), [ones]),
+        lambda node: (wire.REPLICATE_REQUEST, place + wire.number(2, far())
+                      + wire.number(3, far()), [ones]),
+        lambda node: (wire.REPLICATE_REPLY, place + wire.number(2, far())
+                      + wire.number(3, far()), []),
+        lambda node: (wire.REPLICA_PIECE, place + wire.number(2, far()) + wire.number(5, 0)
+                      + wire.number(6, 1) + wire.number(7, 1), [ones]),
+        lambda node: (wire.GROUP_SLICE, wire.nested(12, round_) + wire.number(4, far())
+                      + wire.number(8, 1), [ones[:4]]),
+        lambda node: (wire.GROUP_ABORT, wire.nested(5, round_) + wire.nested(3, b"forged"), []),
+        lambda node: (wire.GROUP_PROBE, wire.nested(6, round_) + wire.nested(10, wire.number(
+            1, far())), []),
+        lambda node: (wire.GROUP_HELLO, wire.nested(1, round_), [ones]),
+        lambda node: (wire.WATCH_VIEW_REPLY, _view(1), []),
+        lambda node: (wire.LEASE_NOTICE, wire.number(1, far()), []),
+    ]
+    messages = []
+    for i in range(count):
+        node = random.choice(view["nodes"])
+        body_field, body, frames = makers[i % len(makers)](int(node["id"]))
+        # The sender knows requests by their numbers, which begin at 1.
+        messages.append([wire.head(wire.envelope(
+            body_field, body, frames, job=int(view["job"]), node=int(node["id"]),
+            incarnation=random.choice([0, far(), random.getrandbits(64)]), request_id=1 + i // 8,
+            epoch=random.choice([int(view["epoch"]), far()]))), *frames])
+    return messages
+
+
 def _envelope(job, sizes=None):
     return wire.envelope(wire.PUSH_REQUEST, wire.push(table=1), sizes=sizes, job=job)
 

@@ -7,13 +7,16 @@ import socket
 import struct
 
 from tests import report
-from tests.process import cluster, garbage, http2, program, wire, zmtp
+from tests.process import cluster, garbage, heartbeats, http2, program, wire, zmtp
 
 _SEED = 20240229
 _HANDSHAKES = 96
 _MESSAGES = 200
 _CONTROL_CASES = 150
 _HALF_OPEN = 60
+_FORGERIES = 420
+_REPLAYS = 56
+_HEARTBEAT_MS = 1000
 _CALLS = 5000
 # Memory that a flood may leave behind: buffers of a few sockets and one largest message.
 # Sanitizers keep what was freed for a while, and notes on the rest (.bazelrc).
@@ -35,7 +38,10 @@ class HarmlessGarbage:
 
     def setUp(self):
         super().setUp()
-        self.cluster = self.make_cluster(servers=2, workers=2, loops=2)
+        self.cluster = self.make_cluster(
+            servers=2, workers=2, loops=2,
+            # A busy machine delays a heartbeat by this much.
+            scheduler_options=["--heartbeat", f"{_HEARTBEAT_MS}ms", "--silence-min", "10s"])
         self.workers = [
             self.start(f"worker-{rank}", [cluster.RING_WORKER], self.cluster.environment(rank))
             for rank in range(2)
@@ -144,6 +150,40 @@ class GarbageTest(HarmlessGarbage, cluster.ProcessTest):
                 connection.sendall(http2.frame(http2.SETTINGS, http2.ACK) + watches)
             except ConnectionError:
                 pass
+        self.assert_unharmed()
+
+    def test_forgeries_in_the_names_of_nodes(self):
+        servers, workers = (cluster.nodes(self.before, role) for role in ("SERVER", "WORKER"))
+        for node in self.before["view"]["nodes"]:
+            self.assertNotIn("incarnation", node, "strangers are told of it")
+        beats = heartbeats.Heartbeats(
+            self.cluster, [node["id"] for node in servers + workers])
+        sent = []
+        for node in servers + workers:
+            messages = []
+            for port in cluster.ports(node):
+                forged = garbage.forged_messages(self.random, _FORGERIES, self.before["view"])
+                with zmtp.Peer(port) as peer:
+                    # A replay comes over another connection than the original.
+                    for parts in forged + forged[:_REPLAYS]:
+                        peer.send_message(parts)
+                with zmtp.Peer(port) as peer:
+                    for parts in forged[:_REPLAYS]:
+                        peer.send_message(parts)
+                messages += forged + 2 * forged[:_REPLAYS]
+            sent.append(len(messages))
+        before = cluster.malformed(self.before)
+        status = self.cluster.await_status(
+            lambda status: all(now - then >= count for now, then, count
+                               in zip(cluster.malformed(status), before, sent)),
+            f"malformed to grow by {sent}")
+        beats.stop()
+        print(f"malformed: {cluster.malformed(status)}, sent: {sent}, "
+              f"longest silence: {beats.longest_ms}")
+        for node, silent_ms in beats.longest_ms.items():
+            self.assertLess(silent_ms, 2 * _HEARTBEAT_MS, node)
+        for part in ("tables", "groups"):
+            self.assertEqual(self.before["view"][part], status["view"][part])
         self.assert_unharmed()
 
     def ask(self, body_field, body, frames=()):

@@ -11,8 +11,9 @@ FRAMES_MAX = 4
 # Field numbers of proto/envelope.proto.
 HEADER, TO_NODE, TO_LOOP, FRAME_BYTES, FRAME_CHECKSUMS = 1, 3, 4, 6, 7
 REGISTER_REQUEST, WATCH_VIEW_REPLY, CREATE_TABLE_REPLY = 10, 15, 17
-PUSH_REQUEST, PULL_REQUEST, LEASE_NOTICE = 40, 42, 85
-GROUP_SLICE, GROUP_PROBE, GROUP_HELLO = 60, 62, 63
+PUSH_REQUEST, PUSH_REPLY, PULL_REQUEST, PULL_REPLY, LEASE_NOTICE = 40, 41, 42, 43, 85
+REPLICATE_REQUEST, REPLICATE_REPLY, REPLICA_PIECE = 50, 51, 52
+GROUP_SLICE, GROUP_ABORT, GROUP_PROBE, GROUP_HELLO = 60, 61, 62, 63
 
 
 def crc32c(data):
@@ -71,11 +72,17 @@ def envelope(body_field, body, frames=(), sizes=None, **identity):
     return header(**identity) + claim + nested(body_field, body)
 
 
-def push(table, shard=0, samples=1, sequence=1, producer=9, generation=1, kind=0):
+def push(table, shard=0, samples=1, sequence=1, producer=9, generation=1, kind=0, incarnation=1):
     """The body of a PushRequest."""
     identity = (number(1, table) + number(2, shard) + number(3, producer) + number(4, kind)
-                + fixed64(5, 1) + number(6, sequence))
+                + fixed64(5, incarnation) + number(6, sequence))
     return nested(1, identity) + number(2, generation) + number(3, samples) + number(9, 1000)
+
+
+def group_push(table, group, step, group_generation, **more):
+    """The body of a PushRequest of a group's step."""
+    return (push(table, sequence=step, producer=group, kind=1, incarnation=group_generation, **more)
+            + number(5, step) + number(7, group) + number(8, group_generation))
 
 
 def pull(table, shard=0, generation=1):

@@ -9,7 +9,7 @@ namespace covey::worker {
 namespace {
 
 size_t BytesOf(const Message& message) {
-  size_t bytes = 0;
+  size_t bytes = message.envelope.ByteSizeLong();
   for (const Buffer& frame : message.frames) bytes += frame.size();
   return bytes;
 }

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <vector>
 
+#include "common/cluster/limits.h"
 #include "common/net/testing/frame_lender.h"
 #include "gtest/gtest.h"
 
@@ -35,6 +37,19 @@ TEST(EarlySlicesTest, CopiesNothingElse) {
   early.Keep({.stream = 1, .sequence = 2}, slice);
   EXPECT_EQ(early.Take({.stream = 1, .sequence = 2}).at(0).frames[0].data(),
             slice.frames[0].data());
+}
+
+TEST(EarlySlicesTest, CountsAllThatAMessageKeeps) {
+  EarlySlices early;
+  Message slice;
+  for (int i = 0; i < 3; ++i) slice.frames.push_back(Buffer::Allocate(1000));
+  slice.envelope.mutable_group_abort()->set_reason(std::string(5000, 'x'));
+  early.Keep({.stream = 1, .sequence = 2}, slice);
+  EXPECT_GE(early.bytes(), 8000u);
+  EXPECT_TRUE(early.HasRoom(slice, kGroupEarlyBytesMax - 16'100));
+  EXPECT_FALSE(early.HasRoom(slice, kGroupEarlyBytesMax - 16'000));
+  early.Take({.stream = 1, .sequence = 2});
+  EXPECT_EQ(early.bytes(), 0u);
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/net/own_process.h"
+#include "common/net/sender.h"
 
 namespace covey::worker {
 
@@ -123,6 +125,10 @@ void WorkerActor::ReportStep(absl::Time now, const StepReport& step) {
 }
 
 void WorkerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+  if (!IsFromOwnProcess(message) && IsFromImpostor(message, *client_.member().view())) {
+    ++impostors_;
+    return;
+  }
   if (group_.Receive(now, message, outbox)) {
     hybrid_.Observe(now, message, outbox);
   } else {

@@ -32,6 +32,8 @@ class WorkerActor : public Actor {
   Communicator& group() { return group_; }
   HybridStepEngine& hybrid() { return hybrid_; }
   ProgressMeter& meter() { return meter_; }
+  // Messages in the name of a node, sent by another process; they were dropped (sender.h).
+  uint64_t impostors() const { return impostors_; }
 
   // The program is silent on purpose, for this reason and until then at most: the next heartbeat
   // tells the scheduler. A second call replaces the first.
@@ -80,6 +82,7 @@ class WorkerActor : public Actor {
   Communicator group_;
   HybridStepEngine hybrid_;
   ProgressMeter meter_;
+  uint64_t impostors_ = 0;
   std::function<void(const absl::Status&)> when_ready_;
   Met met_;                 // of the pending barrier; empty = none
   std::set<NodeId> alive_;  // the workers when it began

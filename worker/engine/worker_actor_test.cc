@@ -100,6 +100,24 @@ class WorkerActorTest : public testing::Test {
   std::optional<absl::Status> met_;
 };
 
+// Without keys anybody can give the number of a node, but not the number of its process.
+TEST_F(WorkerActorTest, DropsWhatAnotherProcessSendsInTheNameOfANode) {
+  Register(Ring::ActiveView(2));
+  Message forged;
+  forged.connection = 7;
+  forged.envelope.mutable_header()->set_node(Ring::kFirstNode + 1);
+  proto::GroupAbort& abort = *forged.envelope.mutable_group_abort();
+  abort.mutable_round()->set_generation(Ring::kGeneration);
+  abort.set_reason("of a stranger");
+  actor_.Receive(now_, forged, outbox_);
+  EXPECT_EQ(actor_.impostors(), 1u);
+  EXPECT_TRUE(actor_.group().failure().ok());
+  forged.envelope.mutable_header()->set_incarnation(101);
+  actor_.Receive(now_, forged, outbox_);
+  EXPECT_EQ(actor_.impostors(), 1u);
+  EXPECT_THAT(actor_.group().failure().message(), HasSubstr("of a stranger"));
+}
+
 TEST_F(WorkerActorTest, TellsWhenTheGroupHasFormed) {
   Register(ViewWithoutGroups());
   EXPECT_FALSE(formed_.has_value());

@@ -38,6 +38,7 @@ WorkerMetrics WorkerMetrics::Of(absl::Time now, WorkerActor& actor) {
           .group_members = actor.group().formed() ? actor.group().size() : 0,
           .is_away = actor.is_away(now),
           .operations = actor.client().engine().operations(),
+          .impostors = actor.impostors() + actor.client().engine().counters().strangers,
           .requests = actor.client().engine().counters()};
 }
 
@@ -71,6 +72,9 @@ void WorkerMetrics::AddTo(MetricPage& page) const {
              is_away ? 1 : 0);
   page.Gauge("covey_worker_operations", "Pushes and pulls that have not ended.",
              Number(operations));
+  page.Counter("covey_worker_messages_from_impostors_total",
+               "Messages in the name of a node, sent by another process; they are dropped.",
+               Number(impostors));
   AddRequests(requests, page);
 }
 

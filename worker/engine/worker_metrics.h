@@ -28,6 +28,8 @@ struct WorkerMetrics {
   uint32_t group_members = 0;
   bool is_away = false;
   uint64_t operations = 0;
+  // Messages of a process other than the node in whose name they came, or that is no server.
+  uint64_t impostors = 0;
   client::Counters requests = {};
 
   // On the loop's thread.

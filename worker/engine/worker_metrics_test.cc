@@ -43,6 +43,7 @@ TEST(WorkerMetricsTest, DescribesSteps) {
 
 TEST(WorkerMetricsTest, DescribesRequests) {
   const std::string page = PageOf({.operations = 1,
+                                   .impostors = 8,
                                    .requests = {.repeats = 2,
                                                 .refusals = 3,
                                                 .damaged = 4,
@@ -52,7 +53,7 @@ TEST(WorkerMetricsTest, DescribesRequests) {
   for (const char* line :
        {"covey_worker_operations 1", "covey_worker_requests_repeated_total 2",
         "covey_worker_requests_refused_total 3", "covey_worker_requests_damaged_total 4",
-        "covey_worker_pushes_lost_total 5",
+        "covey_worker_pushes_lost_total 5", "covey_worker_messages_from_impostors_total 8",
         "covey_worker_request_bytes_total{direction=\"sent\"} 6",
         "covey_worker_request_bytes_total{direction=\"received\"} 7"}) {
     EXPECT_THAT(page, HasSubstr(absl::StrCat("\n", line, "\n")));

@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
+#include "common/net/sender.h"
 
 namespace covey::worker {
 namespace {
@@ -141,9 +142,8 @@ bool Communicator::Receive(absl::Time now, const Message& message, Outbox& outbo
 void Communicator::ReceiveOfOtherRound(const Message& message, const GroupRound& round,
                                        Outbox& outbox) {
   if (plan_.MayFollow(round.group, round.generation)) return session_.KeepForLater(message);
-  const proto::Node* sender = plan_.view().FindNode(message.from().node);
   if (message.envelope.has_group_abort() || !plan_.IsSuperseded(round.group, round.generation) ||
-      sender == nullptr || Incarnation(sender->incarnation()) != message.incarnation()) {
+      covey::SenderOf(message, plan_.view()) == nullptr) {
     return;
   }
   // The sender waits for this member in a generation that it will never take part in, because it

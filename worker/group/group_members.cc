@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/cluster/limits.h"
+#include "common/net/sender.h"
 
 namespace covey::worker {
 
@@ -66,9 +67,7 @@ bool GroupMembers::HasDeparted() const {
 
 bool GroupMembers::IsFrom(const Message& message, uint32_t rank) const {
   if (rank >= size()) return false;
-  const proto::Node* node = view().FindNode(nodes_[rank]);
-  return message.from() == AddressOf(rank) && node != nullptr &&
-         Incarnation(node->incarnation()) == message.incarnation();
+  return message.from() == AddressOf(rank) && covey::SenderOf(message, view()) != nullptr;
 }
 
 std::optional<uint32_t> GroupMembers::SenderOf(const Message& message) const {

@@ -103,11 +103,7 @@ TEST(MachineChecksTest, EachWrongSettingHasItsLineAndRemedy) {
                                           "with the same --out"));
 }
 
-TEST(MachineFactsTest, ReadsControlGroups) {
-  EXPECT_THAT(ControlGroupFolders("1:name=systemd:/x\n0::/run/inner\n"),
-              ElementsAre("/run/inner", "/run", ""));
-  EXPECT_THAT(ControlGroupFolders("0::/\n"), ElementsAre(""));
-  EXPECT_THAT(ControlGroupFolders("3:cpu:/x\n"), IsEmpty());
+TEST(MachineFactsTest, ReadsCpuQuotas) {
   EXPECT_EQ(ReadCpuQuota("150000 100000\n"), 1.5);
   EXPECT_EQ(ReadCpuQuota("max 100000\n"), std::nullopt);
   EXPECT_EQ(ReadCpuQuota(""), std::nullopt);

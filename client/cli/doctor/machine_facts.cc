@@ -11,11 +11,11 @@
 #include <cstring>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/console/text_file.h"
+#include "common/runtime/memory_limit.h"
 #include "common/runtime/process_main.h"
 #include "common/security/node_credentials.h"
 
@@ -79,20 +79,6 @@ MachineFacts::Credentials ReadCredentials(const std::string& folder, absl::Time 
 }
 
 }  // namespace
-
-std::vector<std::string> ControlGroupFolders(absl::string_view cgroup) {
-  std::vector<std::string> folders;
-  for (absl::string_view line : absl::StrSplit(cgroup, '\n')) {
-    if (!absl::StartsWith(line, "0::/")) continue;
-    std::string path(absl::StripTrailingAsciiWhitespace(line.substr(3)));
-    while (path.size() > 1) {
-      folders.push_back(path);
-      path.resize(path.rfind('/'));
-    }
-    folders.push_back("");
-  }
-  return folders;
-}
 
 std::optional<double> ReadCpuQuota(absl::string_view cpu_max) {
   const std::vector<absl::string_view> words =

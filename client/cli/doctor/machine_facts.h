@@ -55,9 +55,6 @@ struct MachineQuestion {
 // Reads /proc and /sys, and asks the system. Blocks on the disk.
 MachineFacts ReadMachineFacts(const MachineQuestion& question, absl::Time wall_now);
 
-// The folders below /sys/fs/cgroup of the control groups of a process, its own first, by
-// /proc/self/cgroup in its second version; empty in the first version. Pure.
-std::vector<std::string> ControlGroupFolders(absl::string_view cgroup);
 // Cores, by the file cpu.max; absent = all, or no such file. Pure.
 std::optional<double> ReadCpuQuota(absl::string_view cpu_max);
 

@@ -48,8 +48,8 @@ void FollowGroup(const ClusterView& view, proto::PushRequest& push) {
 // The push was refused because a newer generation of its group had pushed, under which it may be
 // resent, or because of a view that is still in flight to this client.
 bool WasOvertaken(const ShardRequest& push, const Message& reply, const ClusterView& view) {
-  if (push.producer() == GroupId() || !absl::IsAborted(StatusOf(reply))) return false;
-  const proto::Group* group = view.FindGroup(push.producer());
+  if (push.producer == GroupId() || !absl::IsAborted(StatusOf(reply))) return false;
+  const proto::Group* group = view.FindGroup(push.producer);
   return view.epoch() < Epoch(reply.envelope.header().epoch()) ||
          (group != nullptr &&
           reply.envelope.push_reply().id().producer_incarnation() < group->generation());
@@ -73,6 +73,7 @@ void UndurablePushes::Keep(absl::Time now, Pushes::node_type node, const Address
   push.head = receiver;
   push.wire_bytes = push.kept->bytes();
   push.tries = 0;
+  push.retry_at = absl::InfiniteFuture();
   if (push.owner == nullptr) bytes_ += push.kept->bytes();
   ScheduleQuery(now, push);
   if (!is_of_head || IsFlushed(push)) ScheduleNoLaterThan(now, push);
@@ -124,22 +125,39 @@ void UndurablePushes::MoveTo(State next, ShardRequest& push) {
 
 void UndurablePushes::End(ShardRequest& push, const absl::Status& lost) {
   MoveTo(State::kOver, push);
-  due_.erase(push.request_id);
+  ForgetDue(push);
+  SetTimer(absl::InfiniteFuture(), push);
   const Pushes::node_type over = pushes_.extract(push.request_id);
   if (push.owner == nullptr) bytes_ -= push.kept->bytes();
   if (!lost.ok()) ++counters_.lost_pushes;
   ended_(push, lost);
 }
 
+void UndurablePushes::SetTimer(absl::Time when, ShardRequest& push) {
+  if (when == push.retry_at) return;
+  timers_.erase({push.retry_at, push.request_id});
+  push.retry_at = when;
+  if (when != absl::InfiniteFuture()) timers_.insert({when, push.request_id});
+}
+
+void UndurablePushes::ForgetDue(const ShardRequest& push) {
+  const auto stream = due_.find(StreamOf(push));
+  if (stream == due_.end()) return;
+  stream->second.erase(push.request_id);
+  if (stream->second.empty()) due_.erase(stream);
+}
+
 void UndurablePushes::ScheduleQuery(absl::Time now, ShardRequest& push) {
-  due_.erase(push.request_id);
-  push.retry_at = now + UpToATenthLonger(kQueryRetry.DelayAfter(push.tries, kQueryAfter), random_);
-  next_due_ = std::min(next_due_, push.retry_at);
+  ForgetDue(push);
+  SetTimer(now + UpToATenthLonger(kQueryRetry.DelayAfter(push.tries, kQueryAfter), random_), push);
 }
 
 void UndurablePushes::ScheduleNoLaterThan(absl::Time when, ShardRequest& push) {
-  push.retry_at = std::min(push.retry_at, when);
-  next_due_ = std::min(next_due_, push.retry_at);
+  SetTimer(std::min(push.retry_at, when), push);
+}
+
+absl::Time UndurablePushes::next_due() const {
+  return timers_.empty() ? absl::InfiniteFuture() : timers_.begin()->first;
 }
 
 bool UndurablePushes::HoldsBack(uint64_t request_id, ShardId shard, GroupId producer) const {
@@ -181,35 +199,38 @@ void UndurablePushes::FollowView(absl::Time now, const ClusterView& view) {
 }
 
 void UndurablePushes::CollectDue(absl::Time now) {
-  if (next_due_ > now) return;
-  next_due_ = absl::InfiniteFuture();
-  for (auto& [id, push] : pushes_) {
-    if (push.retry_at <= now) {
-      due_.insert(id);
-      push.retry_at = absl::InfiniteFuture();
-    }
-    next_due_ = std::min(next_due_, push.retry_at);
+  while (next_due() <= now) {
+    ShardRequest& push = pushes_.at(timers_.begin()->second);
+    SetTimer(absl::InfiniteFuture(), push);
+    due_[StreamOf(push)].insert(push.request_id);
   }
 }
 
 void UndurablePushes::SendDue(absl::Time now, const ClusterView& view, Outbox& outbox) {
   CollectDue(now);
-  const std::set<uint64_t> due = due_;  // sending takes them out of the original
-  for (const uint64_t id : due) SendIfPossible(now, pushes_.at(id), view, outbox);
+  for (auto next = due_.begin(); next != due_.end();) {
+    const Stream stream = next->first;
+    // A push that must wait holds back the later ones of its stream.
+    while (next != due_.end() && next->first == stream &&
+           SendIfPossible(now, pushes_.at(*next->second.begin()), view, outbox)) {
+      next = due_.lower_bound(stream);
+    }
+    next = due_.upper_bound(stream);
+  }
 }
 
-void UndurablePushes::SendIfPossible(absl::Time now, ShardRequest& push, const ClusterView& view,
+bool UndurablePushes::SendIfPossible(absl::Time now, ShardRequest& push, const ClusterView& view,
                                      Outbox& outbox) {
   const Address head = HeadOf(view, push.shard);
   if (head.node == NodeId()) {
     ScheduleQuery(now, push);
-    return;
+    return true;
   }
   // It stays due until the head has the earlier pushes, or until a reply makes room.
-  if (HoldsBack(push.request_id, push.shard, push.producer())) return;
+  if (HoldsBack(push.request_id, push.shard, push.producer)) return false;
   const bool with_bytes = push.state() == State::kStranded;
   if (with_bytes) {
-    if (!queue_.HasRoom(head, push.wire_bytes)) return;
+    if (!queue_.HasRoom(head, push.wire_bytes)) return false;
     push.head = head;
     queue_.Send(now, push);
   }
@@ -234,6 +255,7 @@ void UndurablePushes::SendIfPossible(absl::Time now, ShardRequest& push, const C
   }
   counters_.bytes_sent += WireBytes(message);
   outbox.Send(std::move(message));
+  return true;
 }
 
 void UndurablePushes::HandleReply(absl::Time now, ShardRequest& push, const Message& reply,

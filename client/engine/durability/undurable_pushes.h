@@ -71,8 +71,9 @@ class UndurablePushes {
   // Strands the pushes whose shard has another head now, and ends those that can never become
   // durable because their table is gone or their shard's content was lost.
   void FollowView(absl::Time now, const ClusterView& view);
-  // Sends the due pushes, oldest first, as far as window, budget and order allow. A push stays due
-  // until it was sent.
+  // Sends the due pushes, the oldest of each producer and shard first, as far as window, budget and
+  // order allow. A push stays due until it was sent. Linear in those that are sent and in the
+  // producers and shards with one that is due, however many pushes are kept.
   void SendDue(absl::Time now, const ClusterView& view, Outbox& outbox);
   // Whether an earlier push of `producer` must reach the shard's present head before this request.
   // No producer = the client.
@@ -88,7 +89,7 @@ class UndurablePushes {
 
   // When to call SendDue next; never later than the next push is due. Pushes that are already due
   // wait for a reply that makes room.
-  absl::Time next_due() const { return next_due_; }
+  absl::Time next_due() const;
   // OK when no push with a smaller request id is left; otherwise names the oldest.
   absl::Status LeftBefore(uint64_t request_id, const ClusterView& view) const;
   size_t size() const { return pushes_.size(); }
@@ -99,15 +100,18 @@ class UndurablePushes {
   // The pushes of one producer to one shard, whose order matters.
   using Stream = std::pair<ShardId, GroupId>;
 
-  static Stream StreamOf(const ShardRequest& push) { return {push.shard, push.producer()}; }
+  static Stream StreamOf(const ShardRequest& push) { return {push.shard, push.producer}; }
   bool IsFlushed(const ShardRequest& push) const { return push.request_id < flushed_before_; }
   // Keeps unconfirmed_ in sync.
   void MoveTo(ShardRequest::State next, ShardRequest& push);
+  void SetTimer(absl::Time when, ShardRequest& push);
+  void ForgetDue(const ShardRequest& push);
   // Schedules the next query of a push that its head has.
   void ScheduleQuery(absl::Time now, ShardRequest& push);
   void ScheduleNoLaterThan(absl::Time when, ShardRequest& push);
   void CollectDue(absl::Time now);
-  void SendIfPossible(absl::Time now, ShardRequest& push, const ClusterView& view, Outbox& outbox);
+  // False: it must wait, and stays due.
+  bool SendIfPossible(absl::Time now, ShardRequest& push, const ClusterView& view, Outbox& outbox);
   void HandleSuccess(absl::Time now, ShardRequest& push, const proto::PushReply& pushed,
                      const ClusterView& view);
   // `lost` is OK unless the push is lost, or may be.
@@ -121,11 +125,12 @@ class UndurablePushes {
   Pushes pushes_;
   // The pushes that their shard's head may lack, by stream.
   std::map<Stream, std::set<uint64_t>> unconfirmed_;
-  std::set<uint64_t> due_;
+  // The pushes with a retry_at, by it; and those of which it has passed, by stream.
+  std::set<std::pair<absl::Time, uint64_t>> timers_;
+  std::map<Stream, std::set<uint64_t>> due_;
   // Pushes with smaller request ids are flushed.
   uint64_t flushed_before_ = 0;
   size_t bytes_ = 0;
-  absl::Time next_due_ = absl::InfiniteFuture();
 };
 
 }  // namespace covey::client

@@ -82,6 +82,7 @@ struct ShardRequest {
 
   // Constant after the start.
   ShardId shard;
+  GroupId producer;  // of a push: the group that it counts for; none = this client
   uint64_t request_id = 0;
   uint64_t sequence = 0;
   size_t first_element = 0;  // within the operation's spans
@@ -126,8 +127,6 @@ struct ShardRequest {
   // Precondition: the transition is legal.
   void MoveTo(State next);
   bool in_flight() const { return state_ == State::kInFlight || state_ == State::kResending; }
-  // Of a push that was received: the group it counts for; none = this client.
-  GroupId producer() const { return GroupId(kept->body.group()); }
 
  private:
   State state_ = State::kBackingOff;

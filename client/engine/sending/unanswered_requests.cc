@@ -85,12 +85,14 @@ void UnansweredRequests::Add(ActiveOperation& owner, const ShardRange& shards,
   }
   if (!operation.pushes()) return;
   request.pushes = true;
+  if (operation.group) request.producer = operation.group->group;
   if (operation.initial_state) {
     const size_t slots = operation.initial_state->slots.size() / operation.gradient.size();
     request.wire_bytes += slots * request.element_count * sizeof(float);
   }
   request.sequence =
       operation.group ? operation.group->step.value() : NextSequence(sequences_[request.shard]);
+  window_.Begin(request);
   const VersionFloor::Base base = versions_.BaseOf(request.shard);
   request.base_version = base.version;
   request.base_generation = base.generation;

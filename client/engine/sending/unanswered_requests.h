@@ -16,6 +16,7 @@
 #include "client/engine/requests/shard_reply.h"
 #include "client/engine/requests/shard_request.h"
 #include "client/engine/sending/kept_key_lists.h"
+#include "client/engine/sending/push_window.h"
 #include "client/engine/sending/send_queue.h"
 #include "client/engine/sending/server_routes.h"
 #include "client/engine/sending/version_floor.h"
@@ -39,16 +40,18 @@ class UnansweredRequests {
   using Dropped = std::function<void(ShardRequest& request, Outbox& outbox)>;
 
   // The collaborators outlive this. `next_request_id` is shared with other machines of the loop.
-  UnansweredRequests(uint64_t& next_request_id, SendQueue& queue, ServerRoutes& routes,
-                     Counters& counters, Dropped dropped)
+  UnansweredRequests(uint64_t& next_request_id, SendQueue& queue, PushWindow& window,
+                     ServerRoutes& routes, Counters& counters, Dropped dropped)
       : next_request_id_(next_request_id),
         queue_(queue),
+        window_(window),
         routes_(routes),
         counters_(counters),
         dropped_(std::move(dropped)) {}
 
   // Cuts an operation into requests, with consecutive ids from `owner.first_request` on, and puts
-  // them into the queues of their shards' heads.
+  // them into the queues of their shards' heads. A push begins in the window; the caller ends it
+  // there.
   void Start(absl::Time now, ActiveOperation& owner, const ShardRange& shards,
              const proto::Table& table, const ClusterView& view, Outbox& outbox);
   // A request whose shard has another head is sent to it at once.
@@ -94,6 +97,7 @@ class UnansweredRequests {
 
   uint64_t& next_request_id_;
   SendQueue& queue_;
+  PushWindow& window_;
   ServerRoutes& routes_;
   Counters& counters_;
   const Dropped dropped_;

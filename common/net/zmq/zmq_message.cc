@@ -21,7 +21,7 @@ absl::Status NotAccepted() { return absl::Status(absl::StatusCode::kUnavailable,
 // Sends the routing id (to a connection of the router) and the head frame. The socket takes all
 // parts of a message if it takes the first one.
 absl::Status SendHead(ZmqSocket& socket, const Message& message, ZmqPart& head) {
-  if (message.connection != 0) {
+  if (socket.kind() == ZmqSocket::Kind::kRouter) {
     const RoutingId id = UnpackRoutingId(message.connection);
     ZmqPart part(id.size());
     std::copy(id.begin(), id.end(), part.data());
@@ -32,7 +32,10 @@ absl::Status SendHead(ZmqSocket& socket, const Message& message, ZmqPart& head) 
 
 // Reads the routing id, if there is one, and stops at the head frame.
 absl::Status ReadConnection(ZmqSocket::Kind kind, PartReader& parts, uint64_t& connection) {
-  if (kind != ZmqSocket::Kind::kRouter) return absl::OkStatus();
+  if (kind != ZmqSocket::Kind::kRouter) {
+    connection = kRoutedConnection;
+    return absl::OkStatus();
+  }
   connection = PackRoutingId(parts.bytes());
   if (connection != 0 && parts.Next()) return absl::OkStatus();
   return absl::InvalidArgumentError("message with a routing id of the peer's own, or of no parts");

@@ -40,6 +40,7 @@ inline constexpr absl::string_view kExpectedEvents[] = {
     "fault_partition",
     "fault_slow",
     "fault_stop",
+    "forgery_in_anothers_name",
     "forgery_refused_aborted",
     "forgery_refused_invalid_argument",
     "forgery_refused_permission_denied",

@@ -167,11 +167,15 @@ Process& SimCluster::AddLateClient(absl::Duration delay, std::string name, proto
 void SimCluster::AddHostile() {
   const Process& client = AddClient("hostile-client", proto::CLIENT,
                                     [](Random) { return std::make_unique<IdleScript>(); });
-  network_.MakeHostile(client.host(), [&client] { return client.node(); });
+  network_.MakeHostile(client.host(), [&client] {
+    return SimNetwork::HostileName{.node = client.node(), .incarnation = client.incarnation()};
+  });
   const Process& stranger = Add(OptionsFor("hostile-stranger", {false}), [](const Process::Birth&) {
     return std::make_unique<IdleProgram>();
   });
-  network_.MakeHostile(stranger.host(), [] { return kNobody; });
+  network_.MakeHostile(stranger.host(), [&stranger] {
+    return SimNetwork::HostileName{.node = kNobody, .incarnation = stranger.incarnation()};
+  });
 }
 
 Member::Options SimCluster::MemberOptions(proto::Role role, const Process::Birth& birth) const {

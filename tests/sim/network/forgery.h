@@ -9,9 +9,11 @@
 namespace covey::sim {
 
 // What a hostile process can send. It knows the messages of others, and every field and frame of
-// its own is as it likes; but a connection or a seal shows who it is, so it speaks in its own name.
-// Hostile processes are a client, and a process that has not registered. They run no honest
-// program: what they did to themselves could not be told from a defect.
+// its own is as it likes, but the incarnation: it does not know those of others, and a seal shows
+// whose it is. So it speaks in its own name, or, as is possible in a job without keys, in that of
+// another node under its own incarnation. Hostile processes are a client, and a process that has
+// not registered. They run no honest program: what they did to themselves could not be told from a
+// defect.
 //
 // Not forged: what a hostile process may do in its own name (its own pushes), and what workers are
 // believed about, since a worker's pushes count for the group that it names (docs/SECURITY.md).

@@ -191,12 +191,12 @@ bool SimNetwork::IsOfForger(uint64_t connection) const {
 void SimNetwork::MaybeForge(PortId to, const Message& message) {
   if (!IsForgeable(message) || !of_forgery_.Chance(config_.forgery)) return;
   const HostId receiver = ports_.at(to).host;
-  std::vector<std::pair<PortId, NodeId>> forgers;
+  std::vector<std::pair<PortId, HostileName>> forgers;
   for (const auto& [port, candidate] : ports_) {
     const auto hostile = hostile_.find(candidate.host);
     if (hostile == hostile_.end() || candidate.host == receiver) continue;
-    const NodeId self = hostile->second();
-    if (self != NodeId()) forgers.emplace_back(port, self);
+    const HostileName self = hostile->second();
+    if (self.node != NodeId()) forgers.emplace_back(port, self);
   }
   if (forgers.empty()) return;
   const auto [forger, self] = forgers[of_forgery_.Below(forgers.size())];
@@ -206,7 +206,13 @@ void SimNetwork::MaybeForge(PortId to, const Message& message) {
   CopyFrames(forged);
   Forge(of_forgery_, forged);
   proto::Header& header = *forged.envelope.mutable_header();
-  header.set_node(self.value());
+  header.set_incarnation(self.incarnation.value());
+  // Without keys it can give the number of any node, but it does not know that of its process.
+  if (of_forgery_.Chance(0.3)) {
+    simulator_.Count("forgery_in_anothers_name");
+  } else {
+    header.set_node(self.node.value());
+  }
   if (!forged.envelope.has_push_reply() && !forged.envelope.has_pull_reply()) {
     header.set_request_id(kForgedRequests + ++forged_);
   }

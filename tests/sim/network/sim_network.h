@@ -87,9 +87,17 @@ class SimNetwork {
   bool IsBlocked(HostId from, HostId to) const;
   // Plants the bug of bent_slice.h: one in this many of the messages that it can concern is bent.
   void BendSlices(uint64_t one_in) { bend_one_in_ = one_in; }
+  // Of a hostile process: the node that it is, or claims to be, and its incarnation.
+  struct HostileName {
+    NodeId node;
+    Incarnation incarnation;
+  };
   // The processes of this host may forge messages from now on (forgery.h), over connections of
-  // their own, in the name of node `self()`; not while that is 0.
-  void MakeHostile(HostId host, std::function<NodeId()> self) { hostile_[host] = std::move(self); }
+  // their own, under the name `self()`, or under the number of another node; not while its node is
+  // 0.
+  void MakeHostile(HostId host, std::function<HostileName()> self) {
+    hostile_[host] = std::move(self);
+  }
   // Whether messages on this connection are forged, or answer forged ones.
   bool IsOfForger(uint64_t connection) const;
   // Ends loss, corruption, retries, forgery and long delays; blocks and clogs end by their own
@@ -142,7 +150,7 @@ class SimNetwork {
   NetworkConfig config_;
   Random random_;
   Random of_forgery_;  // another stream, so that histories without forgery do not depend on it
-  std::map<HostId, std::function<NodeId()>> hostile_;
+  std::map<HostId, std::function<HostileName()>> hostile_;
   uint64_t forged_ = 0;
   MessageCodec codec_;
   uint64_t bend_one_in_ = 0;  // 0 = none

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/runtime/memory_limit.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+namespace covey {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(MemoryLimit, IsNoMoreThanTheAddressSpace) {
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const uint64_t of_machine = MemoryLimit();
+  EXPECT_GT(of_machine, 64u << 20);
+  // Nobody has as little memory, and what the process has taken before stays.
+  rlimit less = before;
+  less.rlim_cur = 48 << 20;
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &less), 0);
+  const uint64_t limited = MemoryLimit();
+  setrlimit(RLIMIT_AS, &before);
+  EXPECT_EQ(limited, 48u << 20);
+  EXPECT_EQ(MemoryLimit(), of_machine);
+}
+
+TEST(MemoryLimit, FindsTheFoldersOfControlGroups) {
+  EXPECT_THAT(ControlGroupFolders("1:name=systemd:/x\n0::/run/inner\n"),
+              ElementsAre("/run/inner", "/run", ""));
+  EXPECT_THAT(ControlGroupFolders("0::/\n"), ElementsAre(""));
+  EXPECT_THAT(ControlGroupFolders("3:cpu:/x\n"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace covey
