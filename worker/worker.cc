@@ -76,10 +76,9 @@ void Worker::AdoptGroup(WorkerActor& actor) {
   group_.place_ = GroupPlace::In(actor.group());
   const ClusterView& view = *actor.client().member().view();
   groups_ = static_cast<uint32_t>(view.proto().groups_size());
+  initial_groups_ = view.initial_groups();
   for (const proto::Group& other : view.proto().groups()) {
     size_ += static_cast<uint32_t>(other.members_size());
-    // Groups stay in the view when they have ended, and late ones have a later first step.
-    if (other.first_step() == view.proto().groups(0).first_step()) ++initial_groups_;
   }
 }
 

@@ -41,7 +41,7 @@ void RequestEngine::SetView(absl::Time now, NodeId self, std::shared_ptr<const C
   undurable_.FollowView(now, *view_);
   WakeBy(undurable_.next_due());
   routes_.FollowView(*view_, outbox);
-  queue_.ForgetIdle([this](NodeId node) { return IsGone(*view_, node); });
+  queue_.ForgetIdle([this](NodeId node) { return !view_->IsAlive(node); });
   CheckFlushes(now, outbox);
 }
 

@@ -93,8 +93,11 @@ inline constexpr size_t kDedupWindow = 4096;
 // Sequence numbers and steps of pushes. At a million pushes per second they take 292,000 years to
 // get there. Below it, sums with a window or a staleness bound do not overflow.
 inline constexpr uint64_t kPushSequenceMax = uint64_t{1} << 63;
-// Producers remembered per shard. Beyond it, the shard forgets the producer that has been silent
-// the longest, provided that it is dead.
+// How far beyond a producer's highest sequence number, or step, its next push may be. At 10,000
+// steps per second a group takes three years to get there, so that no honest push is refused. One
+// wrong number moves a clock by no more than this.
+inline constexpr uint64_t kPushSequenceJumpMax = uint64_t{1} << 40;
+// Producers remembered per shard. Those that are gone are forgotten; a push of one more is refused.
 inline constexpr size_t kProducersPerShardMax = 4096;
 // NormGate: how far from the usual norm its bound may be, and after how many pushes in a row a
 // producer may be quarantined at the latest.

@@ -112,6 +112,8 @@ std::shared_ptr<const ClusterView> ClusterView::Empty() {
 
 ClusterView::ClusterView(proto::ClusterView view) : proto_(std::move(view)) {
   for (const proto::Group& group : proto_.groups()) {
+    // The first groups begin at the same step, and late ones after it.
+    if (group.first_step() == proto_.groups(0).first_step()) ++initial_groups_;
     if (group.state() != proto::Group::ACTIVE) continue;
     live_groups_.push_back(
         {.id = GroupId(group.id()), .first_step = Step(std::max<uint64_t>(1, group.first_step()))});
@@ -120,6 +122,11 @@ ClusterView::ClusterView(proto::ClusterView view) : proto_(std::move(view)) {
 
 const proto::Node* ClusterView::FindNode(NodeId id) const {
   return Find(proto_.nodes(), id.value());
+}
+
+bool ClusterView::IsAlive(NodeId id) const {
+  const proto::Node* node = FindNode(id);
+  return node != nullptr && node->state() == proto::Node::ALIVE;
 }
 
 const proto::Group* ClusterView::FindGroup(GroupId id) const {

@@ -40,6 +40,8 @@ class ClusterView {
 
   // The head's loop; its node id is 0 when the chain is empty.
   Address HeadOf(const proto::Shard& shard) const;
+  // Whether the node is in the view, and neither dead nor departed.
+  bool IsAlive(NodeId id) const;
   // Position of the loop in the shard's chain, 0 = head; nothing when it is not in the chain.
   static std::optional<int> PositionInChain(const proto::Shard& shard, const Address& loop);
   // Empty when the node is unknown or has no such loop.
@@ -48,12 +50,16 @@ class ClusterView {
   std::string NameOf(NodeId id) const;
   // Groups in state ACTIVE, in growing order: those that contracts wait for.
   const std::vector<LiveGroup>& live_groups() const { return live_groups_; }
+  // The number of groups that the job began with, ended ones included, without those that late
+  // workers made.
+  uint32_t initial_groups() const { return initial_groups_; }
 
  private:
   explicit ClusterView(proto::ClusterView view);
 
   proto::ClusterView proto_;
   std::vector<LiveGroup> live_groups_;
+  uint32_t initial_groups_ = 0;
 };
 
 // Fingerprint of a job's name, never 0. Pure (FNV-1a, 64 bits, mixed).

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace covey {
 namespace {
 
@@ -54,6 +56,30 @@ TEST(ClusterViewTest, FindsWhatIsThereAndNothingElse) {
   EXPECT_EQ(view->EndpointOf({NodeId(4), 7}), "");
   EXPECT_EQ(view->NameOf(NodeId(77)), "node 77");
   EXPECT_EQ(view->live_groups(), std::vector<LiveGroup>{{.id = GroupId(2)}});
+}
+
+TEST(ClusterViewTest, TellsWhoLives) {
+  proto::ClusterView view = Valid();
+  view.mutable_nodes(0)->set_state(proto::Node::ALIVE);
+  view.mutable_nodes(1)->set_state(proto::Node::LEFT);
+  const auto made = *ClusterView::Make(view);
+  EXPECT_TRUE(made->IsAlive(NodeId(4)));
+  EXPECT_FALSE(made->IsAlive(NodeId(9)));
+  EXPECT_FALSE(made->IsAlive(NodeId(5)));
+}
+
+TEST(ClusterViewTest, TellsWithHowManyGroupsTheJobBegan) {
+  EXPECT_EQ(ClusterView::Empty()->initial_groups(), 0u);
+  proto::ClusterView view = Valid();
+  view.mutable_groups(0)->set_first_step(11);
+  view.mutable_groups(0)->set_state(proto::Group::BROKEN);
+  for (const auto& [id, first_step] : {std::pair(3u, 11u), std::pair(7u, 12u)}) {
+    proto::Group& group = *view.add_groups();
+    group.set_id(id);
+    group.set_first_step(first_step);
+    group.add_members(9);
+  }
+  EXPECT_EQ((*ClusterView::Make(view))->initial_groups(), 2u);
 }
 
 TEST(ClusterViewTest, RefusesWhatLookUpsCouldNotRelyOn) {

@@ -339,9 +339,11 @@ size_t UpdateGate::ArrivalsPerUpdate(const GroupCensus& groups) const {
   if (contract_.kind != Contract::Kind::kBuffered) return 1;
   const size_t live = groups.live.size();
   if (contract_.buffer == 0) return std::max<size_t>(1, live);
-  if (groups.known == 0) return contract_.buffer;
-  // Rounded up, so that k shrinks only when groups have ended.
-  return std::max<size_t>(1, (contract_.buffer * live + groups.known - 1) / groups.known);
+  if (groups.initial == 0) return contract_.buffer;
+  // As many as a buffer holds of each of the first groups. Rounded up, so that k shrinks only when
+  // fewer live; groups beyond them do not make it grow.
+  const size_t of_live = (contract_.buffer * live + groups.initial - 1) / groups.initial;
+  return std::clamp<size_t>(of_live, 1, contract_.buffer);
 }
 
 }  // namespace covey

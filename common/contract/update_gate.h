@@ -20,7 +20,7 @@ namespace covey {
 // The groups of the present view.
 struct GroupCensus {
   const std::vector<LiveGroup>& live;  // in growing order of id
-  size_t known = 0;                    // live, broken and done
+  size_t initial = 0;                  // ClusterView::initial_groups()
 };
 
 // A push as the policy sees it.

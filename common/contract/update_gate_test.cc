@@ -25,13 +25,10 @@ using Kind = Contract::Kind;
 class Driver {
  public:
   Driver(const Contract& contract, const std::vector<LiveGroup>& live)
-      : gate_(contract), live_(live), known_(live.size()) {}
+      : gate_(contract), live_(live), initial_(live.size()) {}
 
   UpdateGate& gate() { return gate_; }
-  void SetLive(const std::vector<LiveGroup>& live) {
-    live_ = live;
-    known_ = std::max(known_, live.size());
-  }
+  void SetLive(const std::vector<LiveGroup>& live) { live_ = live; }
   void Pass(absl::Duration duration) { now_ += duration; }
   absl::Time now() const { return now_; }
   absl::Duration UntilDue() const { return gate_.NextDue() - now_; }
@@ -49,7 +46,7 @@ class Driver {
   }
   std::vector<std::string> Due() {
     std::vector<std::string> updates;
-    while (const auto update = gate_.TakeDue(now_, {.live = live_, .known = known_})) {
+    while (const auto update = gate_.TakeDue(now_, {.live = live_, .initial = initial_})) {
       std::string text;
       uint64_t samples = 0;
       for (uint64_t number : update->pushes) {
@@ -71,7 +68,7 @@ class Driver {
   UpdateGate gate_;
   absl::Time now_ = absl::UnixEpoch();
   std::vector<LiveGroup> live_;
-  size_t known_;
+  const size_t initial_;
   std::vector<std::string> names_;
   std::vector<uint64_t> samples_;
 };
@@ -164,6 +161,17 @@ TEST(UpdateGate, BufferedShrinksWithTheShareOfLiveGroups) {
   EXPECT_THAT(driver.Due(), ElementsAre("1.1 1.2 1.3"));
   EXPECT_THAT(driver.Push(1, 4), IsEmpty());
   EXPECT_THAT(driver.Push(1, 5), ElementsAre("1.4 1.5"));
+}
+
+// However many groups have come and gone.
+TEST(UpdateGate, BufferedIsWholeWithAsManyLiveGroupsAsAtFirstOrMore) {
+  Driver driver({.kind = Kind::kBuffered, .buffer = 2}, Groups({1, 2}));
+  driver.SetLive(Groups({8, 9}));
+  EXPECT_THAT(driver.Push(8, 1), IsEmpty());
+  EXPECT_THAT(driver.Push(9, 1), ElementsAre("8.1 9.1"));
+  driver.SetLive(Groups({8, 9, 10, 11}));
+  EXPECT_THAT(driver.Push(8, 2), IsEmpty());
+  EXPECT_THAT(driver.Push(9, 2), ElementsAre("8.2 9.2"));
 }
 
 TEST(UpdateGate, BufferedRoundsItsShareUp) {

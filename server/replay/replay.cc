@@ -119,7 +119,7 @@ class Replayer {
   absl::Status RunUnder(const Contract& contract) {
     GradientAggregator aggregator(contract, spares_);
     const std::vector<LiveGroup> live = Groups();
-    const GroupCensus census{.live = live, .known = live.size()};
+    const GroupCensus census{.live = live, .initial = live.size()};
     for (const RecordedUpdate& update : history_.updates) {
       COVEY_RETURN_IF_ERROR(AtRecord(update, Add(update, aggregator)));
       COVEY_RETURN_IF_ERROR(ApplyDue(aggregator, census));

@@ -38,7 +38,7 @@ class Gatherer {
   std::vector<float> Due() {
     std::vector<float> sums;
     pushes_.clear();
-    const GroupCensus groups{.live = live_, .known = live_.size()};
+    const GroupCensus groups{.live = live_, .initial = live_.size()};
     while (const auto update = aggregator_.TakeDue(absl::UnixEpoch(), groups)) {
       sums.push_back(update->gradient_sum.gradient().elements[0]);
       for (const ReceivedPush& push : update->pushes) {
@@ -111,7 +111,7 @@ TEST(GradientAggregator, ARowsMeanIsOverAllPushesOrOverThoseThatHoldIt) {
     };
     push(1, 2, {3, 5}, {4, 10});
     push(2, 6, {5, 8}, {18, 12});
-    const auto update = aggregator.TakeDue(absl::UnixEpoch(), {.live = live, .known = 2});
+    const auto update = aggregator.TakeDue(absl::UnixEpoch(), {.live = live, .initial = 2});
     ASSERT_TRUE(update.has_value());
     EXPECT_EQ(update->samples, 8u);
     const Gradient sum = update->gradient_sum.gradient();
@@ -154,7 +154,7 @@ TEST(GradientAggregator, CopiesALentGradientOnlyIfItIsHeld) {
       GradientAggregator aggregator(contract, spares);
       std::vector<LiveGroup> live = {{.id = GroupId(1)}};
       if (!is_due) live.push_back({.id = GroupId(2)});
-      const GroupCensus groups{.live = live, .known = live.size()};
+      const GroupCensus groups{.live = live, .initial = live.size()};
       Buffer lent = lender.Lend(Buffer::CopyOf(std::vector<uint8_t>(4)));
       aggregator.Add({.key = {.producer = {.id = 1}, .sequence = 1},
                       .group = GroupId(1),

@@ -179,8 +179,7 @@ bool IsGone(const Producer& producer, const ClusterView& view) {
     const proto::Group* group = view.FindGroup(GroupId(static_cast<uint32_t>(producer.id)));
     return group == nullptr || group->state() != proto::Group::ACTIVE;
   }
-  const proto::Node* node = view.FindNode(NodeId(producer.id));
-  return node == nullptr || node->state() != proto::Node::ALIVE;
+  return !view.IsAlive(NodeId(producer.id));
 }
 
 bool IsQuery(const Message& request) {

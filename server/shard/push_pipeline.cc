@@ -193,7 +193,7 @@ void PushPipeline::ApplyFunctions(absl::Time now, const PushKey& key,
 
 std::optional<AggregatedUpdate> PushPipeline::ApplyNext(absl::Time now, Outbox& outbox) {
   const GroupCensus groups{.live = shard_.waited_for,
-                           .known = static_cast<size_t>(shard_.view->proto().groups_size())};
+                           .initial = shard_.view->initial_groups()};
   std::optional<AggregatedUpdate> update = aggregator_.TakeDue(now, groups);
   if (update) Apply(now, *update, outbox);
   return update;

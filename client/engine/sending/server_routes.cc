@@ -5,12 +5,6 @@
 
 namespace covey::client {
 
-bool IsGone(const ClusterView& view, NodeId id) {
-  const proto::Node* node = view.FindNode(id);
-  return node == nullptr || node->state() == proto::Node::DEAD ||
-         node->state() == proto::Node::LEFT;
-}
-
 void ServerRoutes::Ensure(const Address& server, const ClusterView& view, Outbox& outbox) {
   const std::string endpoint = view.EndpointOf(server);
   std::string& known = endpoints_[server];
@@ -22,7 +16,7 @@ void ServerRoutes::Ensure(const Address& server, const ClusterView& view, Outbox
 void ServerRoutes::FollowView(const ClusterView& view, Outbox& outbox) {
   for (auto route = endpoints_.begin(); route != endpoints_.end();) {
     auto& [server, endpoint] = *route;
-    const bool gone = IsGone(view, server.node);
+    const bool gone = !view.IsAlive(server.node);
     const std::string newest = gone ? "" : view.EndpointOf(server);
     if (newest != endpoint) {
       endpoint = newest;

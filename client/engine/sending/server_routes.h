@@ -10,9 +10,6 @@
 
 namespace covey::client {
 
-// Whether messages to a node have no destination any more: it is dead, has left, or is unknown.
-bool IsGone(const ClusterView& view, NodeId node);
-
 // The endpoints of the server loops that this client sends to, as the loop's transport knows them.
 // Actor-confined. Deterministic.
 class ServerRoutes {

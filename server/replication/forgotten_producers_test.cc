@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/replication/push_history.h"
+#include "server/testing/chain_fixture.h"
+
+// A shard forgets the pushes of producers that are gone, on all replicas at once.
+
+namespace covey::server {
+namespace {
+
+constexpr Contract kAsync{.kind = Contract::Kind::kAsync};
+constexpr Producer kClient{.kind = Producer::Kind::kClient, .id = kTestClient.value()};
+
+Producer Group(uint64_t id) { return {.kind = Producer::Kind::kGroup, .id = id}; }
+
+class ForgottenProducers : public ::testing::Test {
+ protected:
+  static void ClientLeaves(ChainDriver& chain) {
+    for (proto::Node& node : *chain.job.view.mutable_nodes()) {
+      if (NodeId(node.id()) == kTestClient) node.set_state(proto::Node::LEFT);
+    }
+    chain.job.view.set_epoch(chain.job.view.epoch() + 1);
+  }
+  static void Publish(ChainDriver& chain) {
+    chain.PublishToAll();
+    chain.Settle();
+  }
+  static const PushHistory& History(ChainDriver& chain, uint32_t server) {
+    return chain.replica(server).content()->push_history();
+  }
+
+  ShardDriver requests_{TestJob(kAsync, 2)};
+};
+
+TEST_F(ForgottenProducers, WhoIsGoneIsForgottenByAllReplicas) {
+  ChainDriver chain(kAsync, 2, 3, 3);
+  Publish(chain);
+  chain.Ask(0, requests_.ClientPush(1, {1, 1, 1, 1}));
+  chain.Ask(0, requests_.GroupPush(1, 1, {1, 1, 1, 1}));
+  chain.Ask(0, requests_.GroupPush(2, 1, {1, 1, 1, 1}));
+  ClientLeaves(chain);
+  chain.job.EndGroup(1, proto::Group::BROKEN);
+  Publish(chain);
+  for (uint32_t server = 0; server < 3; ++server) {
+    EXPECT_FALSE(History(chain, server).Knows(kClient)) << server;
+    EXPECT_FALSE(History(chain, server).Knows(Group(1))) << server;
+    EXPECT_TRUE(History(chain, server).Knows(Group(2))) << server;
+    EXPECT_EQ(chain.Digest(server), chain.Digest(0)) << server;
+    EXPECT_EQ(chain.replica(server).content()->version(), Version(3)) << server;
+  }
+  // A copy of a push that comes late is refused, not applied again.
+  EXPECT_EQ(StatusOf(chain.Ask(0, requests_.ClientPush(1, {1, 1, 1, 1}))).code(),
+            absl::StatusCode::kAborted);
+}
+
+// A replica that is filled counts pushes on from the newest one, so its producer stays.
+TEST_F(ForgottenProducers, AReplicaThatJoinsAfterwardsCountsOnAlike) {
+  ChainDriver chain(kAsync, 1, 2, 1);
+  Publish(chain);
+  chain.Ask(0, requests_.GroupPush(1, 1, {1, 1, 1, 1}));
+  chain.Ask(0, requests_.ClientPush(1, {1, 1, 1, 1}));
+  chain.job.EndGroup(1, proto::Group::BROKEN);
+  ClientLeaves(chain);
+  Publish(chain);
+  EXPECT_FALSE(History(chain, 0).Knows(Group(1)));
+  EXPECT_TRUE(History(chain, 0).Knows(kClient));
+  EXPECT_TRUE(chain.replica(0).content()->has_pushes());
+
+  chain.SetChain({{0, false}, {1, true}});
+  chain.job.AddGroup(2);
+  Publish(chain);
+  chain.Pass(absl::Milliseconds(100));
+  chain.Ask(0, requests_.GroupPush(2, 1, {1, 1, 1, 1}));
+  ASSERT_NE(chain.Digest(1), 0u);
+  EXPECT_EQ(chain.Digest(1), chain.Digest(0));
+}
+
+// A push that waits is part of a later update, and is known until then.
+TEST_F(ForgottenProducers, APushThatWaitsKeepsItsProducer) {
+  ChainDriver chain({.kind = Contract::Kind::kBuffered, .buffer = 2}, 2, 2, 2);
+  Publish(chain);
+  for (const uint64_t step : {1, 2, 3}) {
+    chain.Ask(0, requests_.GroupPush(1, step, {1, 1, 1, 1}));
+  }
+  ASSERT_TRUE(History(chain, 0).Knows(Group(1)));
+  chain.job.EndGroup(1, proto::Group::BROKEN);
+  Publish(chain);
+  EXPECT_TRUE(History(chain, 0).Knows(Group(1)));
+  chain.Ask(0, requests_.GroupPush(2, 1, {1, 1, 1, 1}));
+  chain.Ask(0, requests_.GroupPush(2, 2, {1, 1, 1, 1}));
+  chain.Ask(0, requests_.GroupPush(2, 3, {1, 1, 1, 1}));
+  chain.job.view.set_epoch(chain.job.view.epoch() + 1);
+  Publish(chain);
+  EXPECT_FALSE(History(chain, 0).Knows(Group(1)));
+  EXPECT_EQ(chain.Digest(1), chain.Digest(0));
+}
+
+}  // namespace
+}  // namespace covey::server
