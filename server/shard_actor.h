@@ -43,7 +43,8 @@ namespace covey::server {
 // It serves the shards whose chain it heads (shard.h) and replicates the others (replica.h).
 //
 // The control loop sends it its own address, the view and the end of the lease. These messages have
-// no connection; the same messages with a connection come from a stranger and are dropped. A shard
+// no connection; the same messages with a connection come from a stranger and are dropped. A notice
+// of a lease that is over already is sent back once nothing is served under it any more. A shard
 // is opened at its first request, or when the loop is idle; opening fills it from the initializer,
 // or from a snapshot in the process's store, to which it sends StoreRequest at {self, kStoreLoop}.
 // A shard stays open through changes of its chain; it is closed, and its content lost, when the
@@ -110,7 +111,7 @@ class ShardActor : public Actor {
   // Null when this loop is not in the shard's chain under this generation.
   ShardHost* FindHost(ShardId id, uint64_t generation) const;
   void Dispatch(absl::Time now, const Message& message, Outbox& outbox);
-  void AdoptLease(absl::Time now, const proto::LeaseNotice& lease, Outbox& outbox);
+  void AdoptLease(absl::Time now, const Message& notice, Outbox& outbox);
   void AdoptView(absl::Time now, const Message& message, Outbox& outbox);
   void PassAlongChain(absl::Time now, const Message& message, Outbox& outbox);
   void Push(absl::Time now, const Message& message, Outbox& outbox);

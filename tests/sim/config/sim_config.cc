@@ -99,6 +99,11 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
   Random of_lease = random.Split(2);
   config.scheduler.lease = DrawDuration(of_lease, absl::Seconds(4), absl::Seconds(60));
   DrawDevices(random.Split(3), config);
+  if (!config.quiet) {
+    const size_t servers = config.servers + config.elasticity.late_servers.size();
+    config.elasticity.terminations =
+        DrawTerminations(random.Split(5), static_cast<uint32_t>(servers), config.safety);
+  }
   Random of_forgery = random.Split(4);
   if (of_forgery.Chance(0.2) && !config.quiet) network.forgery = 0.1 * of_forgery.Uniform();
   return config;
