@@ -207,6 +207,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
     Config dated = current;
     dated.wall_clock_ahead = absl::Now() - MonotonicNow();
     dated.trace = &trace;
+    dated.own_host = HostName();
     actor.emplace(dated, std::move(recovered));
     actor->OnLoss([&failure](const std::string& why) {
       failure = absl::AbortedError(absl::StrCat(
