@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "common/base/set_once.h"
 #include "common/runtime/event_loop.h"
 #include "scheduler/log/etcd/fake_etcd.h"
 
@@ -21,7 +21,7 @@ class EtcdLogTest : public ::testing::Test {
     EXPECT_TRUE(leads_);
   }
   void WakeWhenDue() {
-    absl::SleepFor(log_.NextWake() - MonotonicNow());
+    SetOnce<bool>().WaitFor(log_.NextWake() - MonotonicNow());
     log_.Wake(MonotonicNow(), outbox_);
   }
 
