@@ -35,7 +35,8 @@ MembershipOptions Config::membership_options() const {
   return {.heartbeat = heartbeat,
           .silence_min = silence_min,
           .restart_grace = restart_grace,
-          .lease = lease};
+          .lease = lease,
+          .own_host = own_host};
 }
 
 GroupsOptions Config::groups_options() const {

@@ -41,6 +41,7 @@ struct Config {
   absl::Duration silence_min = MembershipOptions().silence_min;
   absl::Duration restart_grace = MembershipOptions().restart_grace;
   absl::Duration lease = MembershipOptions().lease;
+  std::string own_host;  // not a flag
   // GroupsOptions.
   absl::Duration placement_wait = GroupsOptions().placement_wait;
   absl::Duration regroup_after = GroupsOptions().regroup_after;

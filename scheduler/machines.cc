@@ -58,8 +58,7 @@ void Machines::Start(absl::Time now) {
 
 void Machines::Tick(absl::Time now, Answer answer) {
   for (const Membership::Death& death : membership.DeclareDead(now)) {
-    chains.Fence(death.node, death.lease_end);
-    OnDeparture(now, death.node, answer);
+    OnDeath(now, death, answer);
   }
   groups.Tick(now);
   stragglers.Tick(now);
@@ -104,6 +103,11 @@ void Machines::PlaceRestoredTables() {
 absl::Time Machines::NextTick() const {
   return std::min({membership.NextDeath(), barriers.NextDeadline(), dispatcher.NextTick(),
                    snapshots.NextTick(), restores.NextTick()});
+}
+
+void Machines::OnDeath(absl::Time now, const Membership::Death& death, Answer answer) {
+  chains.Fence(death.node, death.lease_end);
+  OnDeparture(now, death.node, answer);
 }
 
 void Machines::OnDeparture(absl::Time now, NodeId node, Answer answer) {

@@ -55,8 +55,9 @@ struct Machines {
   // The store has answered; and what is asked of it since the last call.
   void OnStoreReply(absl::Time now, const Message& reply);
   std::vector<Message> TakeStoreRequests();
-  // Membership has found that a node is no longer ALIVE: notifies the other machines.
+  // Membership has found that a node is no longer ALIVE, or even DEAD: notifies the other machines.
   void OnDeparture(absl::Time now, NodeId node, Answer answer);
+  void OnDeath(absl::Time now, const Membership::Death& death, Answer answer);
 
   ClusterState& state;
   Groups groups;

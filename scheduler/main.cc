@@ -189,6 +189,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
   }
   std::unique_ptr<GrpcService> service;
   absl::Status failure;
+  absl::Time leads_until = absl::InfiniteFuture();  // for the loop's thread
   // On the loop's thread, or before it has started.
   const auto lead = [&](LogBackend::Recovered recovered) {
     if (recovered) {
@@ -207,7 +208,9 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
     Config dated = current;
     dated.wall_clock_ahead = absl::Now() - MonotonicNow();
     dated.trace = &trace;
+    dated.own_host = HostName();
     actor.emplace(dated, std::move(recovered));
+    actor->SetLeadsUntil(leads_until);
     actor->OnLoss([&failure](const std::string& why) {
       failure = absl::AbortedError(absl::StrCat(
           why,
@@ -232,6 +235,13 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
                                                  lead(std::move(recovered));
                                                });
                                            if (!posted) RequestTermination();
+                                         },
+                                     .leads_until =
+                                         [&](absl::Time until) {
+                                           loop.Post([&, until](absl::Time, Outbox&) {
+                                             leads_until = until;
+                                             if (actor) actor->SetLeadsUntil(until);
+                                           });
                                          },
                                      .stands_by =
                                          [&](const std::string& reason) {

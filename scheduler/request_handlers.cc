@@ -128,6 +128,11 @@ void RequestHandlers::Heartbeat(const Call& call) {
     const Epoch known(call.envelope().header().epoch());
     machines_.quarantines.OnHeartbeat(call.now, node, known, request.load());
   }
+  // Replies to heartbeats do not wait for the log, which would show that this scheduler leads.
+  if (call.now >= leads_until_) {
+    return Refuse(call, absl::UnavailableError("this scheduler has not renewed its lease in etcd, "
+                                               "and another one may lead; retry"));
+  }
   Message reply = MakeControlReply(call.request);
   proto::HeartbeatReply& body = *reply.envelope.mutable_heartbeat_reply();
   body.set_epoch(pipeline_.published().epoch());

@@ -28,6 +28,10 @@ class RequestHandlers {
                   CommitPipeline& pipeline, Watches& watches, const EventTrail& trail,
                   AuditTrail& audit, TraceDesk& traces);
 
+  // From then on another scheduler may lead, which gives leases of its own: this one gives none,
+  // unless this is called again. Infinite future at first.
+  void SetLeadsUntil(absl::Time until) { leads_until_ = until; }
+
   // `uptime`: since the scheduler started. Messages that are not control requests are ignored.
   void Handle(absl::Time now, absl::Duration uptime, const Message& request, Outbox& outbox);
 
@@ -95,6 +99,7 @@ class RequestHandlers {
   AuditTrail& audit_;
   TraceDesk& traces_;
   uint64_t implausible_ = 0;  // heartbeats with progress that no group can have made
+  absl::Time leads_until_ = absl::InfiniteFuture();
 };
 
 }  // namespace covey::scheduler

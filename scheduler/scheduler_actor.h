@@ -48,6 +48,8 @@ class SchedulerActor : public Actor {
 
   // Between two calls: Machines::SetOptions.
   void SetOptions(const Config& config) { machines_.SetOptions(config); }
+  // RequestHandlers::SetLeadsUntil.
+  void SetLeadsUntil(absl::Time until) { handlers_.SetLeadsUntil(until); }
 
   void Receive(absl::Time now, const Message& message, Outbox& outbox) override;
   void Wake(absl::Time now, Outbox& outbox) override;

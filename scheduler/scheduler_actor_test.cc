@@ -225,6 +225,21 @@ TEST_F(SchedulerActorTest, ServersGetALeaseWithEachAnswer) {
   EXPECT_EQ(TakeOnlyReply().envelope.heartbeat_reply().lease_ms(), 0u);
 }
 
+// It has stood still, and the next leader counts all leases from its own start.
+TEST_F(SchedulerActorTest, WhoMayNotLeadAnyMoreGivesNoLease) {
+  RegisterAll();
+  actor_->SetLeadsUntil(now_ + absl::Seconds(2));
+  Message heartbeat = Heartbeat(server_);
+  heartbeat.envelope.mutable_heartbeat_request()->mutable_load();
+  EXPECT_EQ(Call(heartbeat).envelope.heartbeat_reply().lease_ms(), 30000u);
+  now_ += absl::Seconds(2);
+  const Message refused = Call(heartbeat);
+  EXPECT_TRUE(absl::IsUnavailable(StatusOf(refused))) << StatusOf(refused);
+  EXPECT_EQ(refused.envelope.heartbeat_reply().lease_ms(), 0u);
+  actor_->SetLeadsUntil(now_ + absl::Seconds(2));
+  EXPECT_EQ(Call(heartbeat).envelope.heartbeat_reply().lease_ms(), 30000u);
+}
+
 TEST_F(SchedulerActorTest, SilenceIsDeathAndTheDeadAreFenced) {
   RegisterAll();
   Receive(Watch(server_, 2));

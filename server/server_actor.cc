@@ -21,13 +21,13 @@ ServerActor::ServerActor(const Options& options)
     : member_(AsServer(options.member), next_request_id_),
       reports_(next_request_id_),
       snapshots_(next_request_id_),
-      drain_(member_, next_request_id_),
-      loads_(std::max<size_t>(1, options.member.endpoints.size())) {
+      loads_(std::max<size_t>(1, options.member.endpoints.size())),
+      drain_(member_, next_request_id_, static_cast<uint32_t>(loads_.size() - 1)) {
   member_.OnChange([this](absl::Time now, Outbox& outbox) { MembershipChanged(now, outbox); });
 }
 
 void ServerActor::ForwardLease(Outbox& outbox) {
-  if (member_.lease_until() == forwarded_lease_) return;
+  if (drain_.has_ended_lease() || member_.lease_until() == forwarded_lease_) return;
   forwarded_lease_ = member_.lease_until();
   for (uint32_t loop = 1; loop < loads_.size(); ++loop) {
     Message message;

@@ -38,7 +38,8 @@ class ServerActor : public Actor {
   void Wake(absl::Time now, Outbox& outbox) override;
   absl::Time NextWake() const override;
 
-  // Leaves once its shards are elsewhere, or at `deadline`; member().state() becomes kLeft. A
+  // Leaves once its shards are elsewhere, or, at `deadline`, once its data loops serve nothing any
+  // more that no other server holds; member().state() becomes kLeft. A
   // server that is draining in the view leaves by itself once it is in no chain.
   void Leave(absl::Time now, std::string reason, absl::Time deadline, Outbox& outbox);
 
@@ -61,9 +62,9 @@ class ServerActor : public Actor {
   Member member_;
   ReplicaReports reports_;
   SnapshotReports snapshots_;
-  ServerDrain drain_;
   uint64_t table_bytes_max_ = 0;
   std::vector<proto::ServerLoad> loads_;  // by data loop, as last reported
+  ServerDrain drain_;
   Epoch forwarded_;
   absl::Time forwarded_lease_ = absl::InfiniteFuture();
   std::function<void(absl::Time, Outbox&)> on_change_;

@@ -85,6 +85,16 @@ class ServerActorTest : public ::testing::Test {
     actor_.Receive(now_, reply, outbox_);
     EXPECT_EQ(actor_.member().view()->epoch().value(), view_.epoch());
   }
+  // The data loops confirm that the lease is over.
+  void ConfirmStop() {
+    const std::vector<Message> notices = OfKind(&proto::Envelope::has_lease_notice);
+    EXPECT_EQ(notices.size(), 2u);
+    for (const Message& notice : notices) {
+      Message confirmation = MakeReply(notice);
+      *confirmation.envelope.mutable_lease_notice() = notice.envelope.lease_notice();
+      actor_.Receive(now_, confirmation, outbox_);
+    }
+  }
   void ExpectGoodbye(const std::string& reason) {
     const std::vector<Message> sent = OfKind(&proto::Envelope::has_leave_request);
     ASSERT_EQ(sent.size(), 1u);
@@ -277,6 +287,7 @@ TEST_F(ServerActorTest, LeavesAtOnceWhenDrainingIsRefused) {
   const std::vector<Message> again = OfKind(&proto::Envelope::has_drain_request);
   ASSERT_EQ(again.size(), 1u);
   Answer(again[0], absl::FailedPreconditionError("there is no other server"));
+  ConfirmStop();
   ExpectGoodbye("signal 15");
 }
 
@@ -294,6 +305,7 @@ TEST_F(ServerActorTest, LeavesWhenDrainingTakesTooLongOrNobodyIsLeft) {
   const std::vector<Message> again = OfKind(&proto::Envelope::has_drain_request);
   ASSERT_EQ(again.size(), 1u);
   Answer(again[0], absl::FailedPreconditionError("there is no other server"));
+  ConfirmStop();
   ExpectGoodbye("signal 15");
 }
 
@@ -307,7 +319,28 @@ TEST_F(ServerActorTest, LeavesAtTheDeadlineOrWhenTheSchedulerIsSilent) {
   EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
   now_ += absl::Milliseconds(100);
   actor_.Wake(now_, outbox_);
+  ConfirmStop();
   ExpectGoodbye("signal 15");
+}
+
+// The scheduler lets another server take over as soon as it hears the goodbye.
+TEST_F(ServerActorTest, NoAnswerOfTheSchedulerRenewsALeaseThatTheServerHasEnded) {
+  Register();
+  AdoptView(true, false);
+  Sent();
+  now_ += absl::Milliseconds(500);
+  actor_.Wake(now_, outbox_);
+  const Message beat = OfKind(&proto::Envelope::has_heartbeat_request).at(0);
+  actor_.Leave(now_, "signal 15", now_, outbox_);
+  actor_.Wake(now_, outbox_);
+  const std::vector<Message> notices = OfKind(&proto::Envelope::has_lease_notice);
+  ASSERT_EQ(notices.size(), 2u);
+  EXPECT_EQ(notices[0].envelope.lease_notice().until_ns(), absl::ToUnixNanos(now_));
+  Message reply = MakeReply(beat);
+  reply.envelope.mutable_heartbeat_reply()->set_lease_ms(2000);
+  actor_.Receive(now_, reply, outbox_);
+  EXPECT_GT(actor_.member().lease_until(), now_);
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_lease_notice).empty());
 }
 
 TEST_F(ServerActorTest, TellsTheSchedulerOfReplicasUntilTheChainIsAnother) {

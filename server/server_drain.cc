@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/net/own_process.h"
 
 namespace covey::server {
 namespace {
@@ -20,9 +21,10 @@ using State = ServerDrain::State;
 constexpr Transition<State> kTransitions[] = {
     {State::kServing, State::kAsking},   {State::kServing, State::kDrained},
     {State::kServing, State::kLeft},     {State::kAsking, State::kDraining},
-    {State::kAsking, State::kDrained},   {State::kAsking, State::kLeft},
-    {State::kDraining, State::kDrained}, {State::kDraining, State::kLeft},
+    {State::kAsking, State::kDrained},   {State::kAsking, State::kStopping},
+    {State::kDraining, State::kDrained}, {State::kDraining, State::kStopping},
     {State::kDrained, State::kServing},  {State::kDrained, State::kAsking},
+    {State::kStopping, State::kLeft},
 };
 
 bool HoldsShards(const proto::ClusterView& view, NodeId node) {
@@ -79,6 +81,10 @@ void ServerDrain::Ask(absl::Time now, Outbox& outbox) {
 }
 
 bool ServerDrain::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+  if (message.envelope.has_lease_notice()) {
+    if (IsFromOwnProcess(message)) OnLoopStopped(now, message, outbox);
+    return true;
+  }
   if (!message.envelope.has_drain_reply()) return false;
   if (!is_leaving() || message.envelope.header().request_id() != request_id_) return true;
   const absl::Status status = StatusOf(message);
@@ -108,7 +114,7 @@ void ServerDrain::FollowView(absl::Time now, Outbox& outbox) {
     Enter(reason_.empty() ? State::kServing : State::kAsking);
     again_ = now;
   }
-  if (has_said_goodbye() || !self->draining()) return;
+  if (has_said_goodbye() || state_ == State::kStopping || !self->draining()) return;
   if (!HoldsShards(view, member_.node())) {
     LogInfo("server_drained", {{"epoch", view.epoch()}});
     Leave(now, State::kDrained, reason_.empty() ? "drained" : absl::StrCat(reason_, ", drained"),
@@ -121,7 +127,7 @@ void ServerDrain::FollowView(absl::Time now, Outbox& outbox) {
 void ServerDrain::FollowClosing(absl::Time now, const proto::ClusterView& view, Outbox& outbox) {
   if (!view.closing().snapshot().empty()) {
     LogInfo("job_closed", {{"snapshot", view.closing().snapshot()}});
-    Leave(now, State::kLeft, reason_, outbox);
+    Stop(now, outbox);
   } else if (!view.has_closing() && state_ == State::kDraining &&
              again_ == absl::InfiniteFuture()) {
     // Others stayed when the scheduler consented. It closes the job, or refuses.
@@ -132,7 +138,32 @@ void ServerDrain::FollowClosing(absl::Time now, const proto::ClusterView& view, 
 
 void ServerDrain::GiveUp(absl::Time now, const std::string& why, Outbox& outbox) {
   LogWarning("server_not_drained", {{"reason", why}});
-  Leave(now, State::kLeft, reason_, outbox);
+  Stop(now, outbox);
+}
+
+void ServerDrain::Stop(absl::Time now, Outbox& outbox) {
+  Enter(State::kStopping);
+  lease_end_ = now;
+  for (uint32_t loop = 1; loop <= data_loops_; ++loop) not_stopped_.insert(loop);
+  EndLease(now, outbox);
+}
+
+void ServerDrain::EndLease(absl::Time now, Outbox& outbox) {
+  again_ = now + kAgainAfter;
+  for (const uint32_t loop : not_stopped_) {
+    Message message;
+    message.set_to({member_.node(), loop});
+    message.envelope.mutable_lease_notice()->set_until_ns(absl::ToUnixNanos(lease_end_));
+    outbox.Send(std::move(message));
+  }
+}
+
+void ServerDrain::OnLoopStopped(absl::Time now, const Message& confirmation, Outbox& outbox) {
+  // An earlier lease may have expired before a later one began.
+  const int64_t until_ns = confirmation.envelope.lease_notice().until_ns();
+  if (state_ != State::kStopping || until_ns != absl::ToUnixNanos(lease_end_)) return;
+  not_stopped_.erase(confirmation.envelope.from_loop());
+  if (not_stopped_.empty()) Leave(now, State::kLeft, reason_, outbox);
 }
 
 void ServerDrain::Leave(absl::Time now, State last, const std::string& reason, Outbox& outbox) {
@@ -141,6 +172,7 @@ void ServerDrain::Leave(absl::Time now, State last, const std::string& reason, O
 }
 
 void ServerDrain::Wake(absl::Time now, Outbox& outbox) {
+  if (state_ == State::kStopping && now >= again_) EndLease(now, outbox);
   if (!is_leaving()) return;
   if (now >= deadline_) {
     GiveUp(now, "its shards have not been moved in time", outbox);
@@ -152,6 +184,7 @@ void ServerDrain::Wake(absl::Time now, Outbox& outbox) {
 }
 
 absl::Time ServerDrain::NextWake() const {
+  if (state_ == State::kStopping) return again_;
   if (!is_leaving()) return absl::InfiniteFuture();
   return std::min({deadline_, unheard_until_, again_});
 }

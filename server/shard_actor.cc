@@ -130,7 +130,7 @@ void ShardActor::Dispatch(absl::Time now, const Message& message, Outbox& outbox
       break;
     case proto::Envelope::kLeaseNotice:
       if (IsFromOwnProcess(message)) {
-        AdoptLease(now, message.envelope.lease_notice(), outbox);
+        AdoptLease(now, message, outbox);
         return;
       }
       break;
@@ -151,10 +151,14 @@ void ShardActor::Dispatch(absl::Time now, const Message& message, Outbox& outbox
   ++counters_.malformed;
 }
 
-void ShardActor::AdoptLease(absl::Time now, const proto::LeaseNotice& lease, Outbox& outbox) {
-  lease_until_ = absl::FromUnixNanos(lease.until_ns());
+void ShardActor::AdoptLease(absl::Time now, const Message& notice, Outbox& outbox) {
+  lease_until_ = absl::FromUnixNanos(notice.envelope.lease_notice().until_ns());
   agenda_.BeginRound();
   for (auto& [id, host] : hosts_) agenda_.Keep(id, host->SetLease(now, lease_until_, outbox));
+  if (now < lease_until_) return;
+  Message confirmation = MakeReply(notice);
+  *confirmation.envelope.mutable_lease_notice() = notice.envelope.lease_notice();
+  outbox.Send(std::move(confirmation));
 }
 
 void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbox) {

@@ -44,9 +44,12 @@ namespace covey::server {
 //
 // The control loop sends it its own address, the view and the end of the lease. These messages have
 // no connection; the same messages with a connection come from a stranger and are dropped. So is
-// every message in the name of a node of the view that another process has sent (sender.h). A shard
-// is opened at its first request, or when the loop is idle; opening fills it from the initializer,
-// or from a snapshot in the process's store, to which it sends StoreRequest at {self, kStoreLoop}.
+// every message in the name of a node of the view that another process has sent (sender.h). A
+// notice of a lease that is over already is sent back once nothing is served under it any more.
+//
+// A shard is opened at its first request, or when the loop is idle; opening fills it from the
+// initializer, or from a snapshot in the process's store, to which it sends StoreRequest at {self,
+// kStoreLoop}.
 // A shard stays open through changes of its chain; it is closed, and its content lost, when the
 // view takes it away or gives it a new generation.
 //
@@ -113,7 +116,7 @@ class ShardActor : public Actor {
   // Null when this loop is not in the shard's chain under this generation.
   ShardHost* FindHost(ShardId id, uint64_t generation) const;
   void Dispatch(absl::Time now, const Message& message, Outbox& outbox);
-  void AdoptLease(absl::Time now, const proto::LeaseNotice& lease, Outbox& outbox);
+  void AdoptLease(absl::Time now, const Message& notice, Outbox& outbox);
   void AdoptView(absl::Time now, const Message& message, Outbox& outbox);
   void PassAlongChain(absl::Time now, const Message& message, Outbox& outbox);
   void Push(absl::Time now, const Message& message, Outbox& outbox);

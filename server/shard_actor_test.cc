@@ -142,7 +142,7 @@ TEST(ShardActor, ServesWhatItAloneHoldsOnlyUntilItsLeaseEnds) {
   driver.Pass(absl::Nanoseconds(1));
   const Message refused = driver.Ask(driver.ClientPush(2, {1, 1, 1, 1}));
   EXPECT_EQ(CodeOf(refused), Code::kUnavailable);
-  EXPECT_THAT(TextOf(refused), HasSubstr("alone holds it and has not heard from the scheduler"));
+  EXPECT_THAT(TextOf(refused), HasSubstr("alone holds it, and its lease is over"));
   EXPECT_GT(refused.envelope.status().retry_after_ms(), 0u);
   EXPECT_EQ(CodeOf(driver.Ask(driver.Pull())), Code::kUnavailable);
 
@@ -152,6 +152,21 @@ TEST(ShardActor, ServesWhatItAloneHoldsOnlyUntilItsLeaseEnds) {
   EXPECT_EQ(CodeOf(driver.Ask(driver.Pull())), Code::kUnavailable) << "only its own process tells";
   driver.Deliver(Lease(driver, absl::Seconds(2)));
   EXPECT_FALSE(Pushed(driver.Ask(driver.ClientPush(2, {1, 1, 1, 1}))).duplicate());
+}
+
+TEST(ShardActor, ConfirmsThatALeaseIsOverOnceItServesNothingUnderIt) {
+  ShardDriver driver(TestJob(Contract{.kind = Contract::Kind::kBsp}, 2));
+  EXPECT_TRUE(driver.Deliver(Lease(driver, absl::Seconds(2))).empty());
+  ASSERT_TRUE(
+      driver.Deliver(ShardDriver::WithValues(driver.GroupPush(1, 1, {2, 2, 2, 2}), 1)).empty());
+  const Message over = Lease(driver, absl::ZeroDuration());
+  const std::vector<Message> sent = driver.Deliver(over);
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_EQ(CodeOf(sent[0]), Code::kUnavailable) << "what waits is refused before";
+  EXPECT_EQ(sent[1].to().loop, 0u);
+  EXPECT_EQ(sent[1].envelope.from_loop(), 1u);
+  EXPECT_EQ(sent[1].envelope.lease_notice().until_ns(), over.envelope.lease_notice().until_ns());
+  EXPECT_EQ(CodeOf(driver.Ask(driver.Pull())), Code::kUnavailable);
 }
 
 // Two groups of three make a round, once the third is late by this duration.
@@ -171,7 +186,7 @@ TEST(ShardActor, EndsNoRoundAfterItsLease) {
   const std::vector<Message> refused = driver.Wake();
   ASSERT_EQ(refused.size(), 2u);
   EXPECT_EQ(CodeOf(refused[0]), Code::kUnavailable);
-  EXPECT_THAT(TextOf(refused[0]), HasSubstr("alone holds it and has not heard from the scheduler"));
+  EXPECT_THAT(TextOf(refused[0]), HasSubstr("alone holds it, and its lease is over"));
   driver.Pass(absl::Milliseconds(300));
   EXPECT_TRUE(driver.Wake().empty());
   EXPECT_GT(driver.actor().NextWake(), driver.now()) << "what is due must not spin";

@@ -154,10 +154,10 @@ absl::Status ShardHost::CheckLease(absl::Time now) const {
     return absl::OkStatus();
   }
   return absl::UnavailableError(absl::StrCat(
-      view_->NameOf(self_.node), " alone holds it and has not heard from the scheduler for ",
+      view_->NameOf(self_.node), " alone holds it, and its lease is over since ",
       absl::FormatDuration(absl::Trunc(now - lease_until_, absl::Milliseconds(1))),
-      " longer than its lease, so another server may hold it by now; start the "
-      "scheduler again, or give the table two replicas"));
+      ", so another server may hold it by now. Either the server leaves, or the scheduler is not "
+      "heard: start it again, or give the table two replicas"));
 }
 
 void ShardHost::ApplyLease(absl::Time now, Outbox& outbox) {

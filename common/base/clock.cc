@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/clock.h"
 
-#include <chrono>
+#include <time.h>
 
 namespace covey {
 
+// CLOCK_BOOTTIME goes on while the machine is suspended, unlike CLOCK_MONOTONIC, which is
+// std::chrono::steady_clock. Others go on meanwhile: what had a lease must find that it is over.
 absl::Time MonotonicNow() {
-  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return absl::TimeFromTimespec(now);
 }
 
 }  // namespace covey

@@ -51,15 +51,6 @@ std::string RandomBytes(Random& random) {
   return bytes;
 }
 
-TEST(LogTest, ALineOnATerminalHasNoControlCharacters) {
-  testing::internal::CaptureStderr();
-  ConfigureLog(LogLevel::kInfo, LogFormat::kHuman, "server-0");
-  LogInfo("left", {{"reason", "a\nb\x1b[2J\x7f \xC3\xA4"}});
-  const std::string text = testing::internal::GetCapturedStderr();
-  EXPECT_NE(text.find("server-0 left reason=a\\x0ab\\x1b[2J\\x7f \xC3\xA4\n"), std::string::npos)
-      << text;
-}
-
 TEST(LogTest, ALineIsOneJsonObjectWhateverBytesAreLogged) {
   Random random(1);
   for (int round = 0; round < 500; ++round) {

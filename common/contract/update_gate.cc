@@ -131,6 +131,7 @@ uint64_t UpdateGate::Add(const GatePush& push) {
   const HeldPush held{.number = next_number_++, .push = push};
   samples_held_ += push.samples;
   NoteReceived(push.group, push.step);
+  newest_view_ = std::max(newest_view_, push.view);
   if (!ByStep()) {
     (IsBeyond(push.group, push.step) ? beyond_ : arrivals_).push_back(held);
   } else if (push.step <= last_step_) {
@@ -245,6 +246,10 @@ std::optional<UpdateGate::Update> UpdateGate::TakeDue(absl::Time now, const Grou
     Update update = std::move(overdue_.back());
     overdue_.pop_back();
     return update;
+  }
+  if (ByStep() && groups.epoch < newest_view_) {
+    next_due_ = absl::InfiniteFuture();
+    return std::nullopt;
   }
   switch (contract_.kind) {
     case Contract::Kind::kBsp:

@@ -21,6 +21,7 @@ namespace covey {
 struct GroupCensus {
   const std::vector<LiveGroup>& live;  // in growing order of id
   size_t initial = 0;                  // ClusterView::initial_groups()
+  Epoch epoch;                         // of the view
 };
 
 // A push as the policy sees it.
@@ -28,6 +29,7 @@ struct GatePush {
   GroupId group;  // 0: a plain client's
   Step step;      // of the group; under local the number of its round
   uint64_t samples = 0;
+  Epoch view;  // that its sender knew
 };
 
 // Decides when received pushes become an update of a shard under the table's contract. It works on
@@ -48,7 +50,8 @@ struct GatePush {
 //                changes are an update once the shard may hold no more of them or, with a quorum,
 //                when they have waited for `grace`, and for kLateWaitMin at least
 //
-// A live group is waited for from its first step on. Every push that was added becomes part of
+// A live group is waited for from its first step on. Under bsp and local a push waits for the view
+// that its sender knew, because groups that only this one has are waited for, too. Every push that was added becomes part of
 // exactly one update, at the latest when no group is live any more. Depends only on the calls and
 // their times. Limits: kHeldStepsPerGroupMax under bsp and local, and one more for the step that
 // all groups wait for.
@@ -177,6 +180,8 @@ class UpdateGate {
   Step quorum_round_;
   absl::Time quorum_since_;
   absl::Time next_due_ = absl::InfiniteFuture();
+  // The newest view of the senders.
+  Epoch newest_view_;
   // The other contracts; and those of them that are beyond, or were when they came.
   std::deque<HeldPush> arrivals_;
   std::deque<HeldPush> beyond_;

@@ -24,9 +24,17 @@ absl::Status SystemError(absl::string_view action, const std::string& path) {
                                              "; check the folder, its permissions and free space"));
 }
 
+// FAILED_PRECONDITION: another process has the lock, or has put another file at `path` since this
+// one was opened; the lock of a file that is not at the path keeps nobody out.
 absl::Status Lock(int file, const std::string& path) {
-  if (flock(file, LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
-  if (errno != EWOULDBLOCK) return SystemError("lock", path);
+  const bool locked = flock(file, LOCK_EX | LOCK_NB) == 0;
+  if (!locked && errno != EWOULDBLOCK) return SystemError("lock", path);
+  struct stat ours;
+  struct stat at_path;
+  if (locked && fstat(file, &ours) == 0 && stat(path.c_str(), &at_path) == 0 &&
+      ours.st_ino == at_path.st_ino && ours.st_dev == at_path.st_dev) {
+    return absl::OkStatus();
+  }
   return absl::FailedPreconditionError(
       absl::StrCat("the scheduler log ", path,
                    " is in use by another scheduler: stop that one or name another file"));
@@ -40,6 +48,13 @@ absl::Status WriteAll(int file, absl::string_view bytes, const std::string& path
     bytes.remove_prefix(static_cast<size_t>(written));
   }
   return absl::OkStatus();
+}
+
+// Locks an empty file and makes it a log of one record, on the disk.
+absl::Status WriteFirst(int file, absl::string_view record, const std::string& path) {
+  COVEY_RETURN_IF_ERROR(Lock(file, path));
+  COVEY_RETURN_IF_ERROR(WriteAll(file, record, path));
+  return fsync(file) == 0 ? absl::OkStatus() : SystemError("sync", path);
 }
 
 absl::StatusOr<std::string> ReadAll(int file, const std::string& path) {
@@ -132,11 +147,15 @@ absl::Status FileLog::Replace(const std::string& record) {
   const std::string path = options_.path + ".new";
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) return SystemError("open", path);
+  absl::Status status = WriteFirst(file, record, path);
+  if (status.ok() && rename(path.c_str(), options_.path.c_str()) != 0) {
+    status = SystemError("rename", path);
+  }
+  if (!status.ok()) {
+    close(file);
+    return status;
+  }
   close(std::exchange(file_, file));
-  COVEY_RETURN_IF_ERROR(Lock(file_, path));
-  COVEY_RETURN_IF_ERROR(WriteAll(file_, record, path));
-  if (fsync(file_) != 0) return SystemError("sync", path);
-  if (rename(path.c_str(), options_.path.c_str()) != 0) return SystemError("rename", path);
   size_ = record.size();
   return SyncFolder();
 }

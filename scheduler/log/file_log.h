@@ -21,7 +21,8 @@ namespace covey::scheduler {
 // takes milliseconds, and the actor discounts the pause when it takes longer. So the log
 // needs no thread of its own. When the file would exceed `file_bytes_max` it is replaced by one
 // that holds the newest record only: written beside it, synced, renamed over it. A lock keeps other
-// processes out.
+// processes out, also during a replacement: the new file is locked before it is renamed, and the
+// old one until after that.
 //
 // Not thread-safe; Send belongs to the loop, the rest comes before the loop starts.
 class FileLog : public MessagePort {

@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -112,6 +114,28 @@ TEST_F(FileLogTest, OnlyOneSchedulerMayUseIt) {
   const absl::Status status = FileLog::Open({.path = path_}).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("in use by another scheduler"));
+}
+
+// Locks belong to open files, so another thread is as good as another process.
+TEST_F(FileLogTest, NobodyElseGetsItWhileItIsReplaced) {
+  auto log = Open(1);
+  log->Send(Append(1));
+  std::atomic<bool> done = false;
+  int refusals = 0;
+  std::thread other([&] {
+    while (!done) {
+      const absl::Status status = FileLog::Open({.path = path_}).status();
+      EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+      ++refusals;
+    }
+  });
+  for (uint64_t index = 2; index <= 200; ++index) {
+    log->Send(Append(index));
+    ASSERT_TRUE(StatusOf(durable_).ok()) << StatusOf(durable_);
+  }
+  done = true;
+  other.join();
+  EXPECT_GT(refusals, 0);
 }
 
 TEST_F(FileLogTest, FailuresAreReportedAndStay) {

@@ -56,6 +56,7 @@ class EtcdBackend : public LogBackend, private MessagePort {
                            .address = address,
                            .lease = options_.etcd_lease},
         EtcdLog::Events{.leads = [this](Recovered recovered) { Lead(std::move(recovered)); },
+                        .leads_until = events_.leads_until,
                         .stands_by = events_.stands_by,
                         .lost = events_.failed});
     scheduler_ = std::make_unique<ReliablePort>(*log_, loop);

@@ -41,6 +41,9 @@ class LogBackend {
   // Called on a thread of the backend; `failed` also on the loop's.
   struct Events {
     std::function<void(Recovered)> leads;
+    // Until when this scheduler leads, unless this is called again; the first time before `leads`.
+    // Not called where it leads for good.
+    std::function<void(absl::Time)> leads_until;
     // Why this scheduler does not lead yet, for users.
     std::function<void(std::string)> stands_by;
     // Nothing is made durable any more, or another scheduler leads: the process must exit.

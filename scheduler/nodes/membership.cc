@@ -6,9 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
+#include "common/runtime/exposure.h"
 #include "scheduler/nodes/departed_nodes.h"
 #include "scheduler/nodes/registration.h"
 #include "scheduler/state/view_lookup.h"
@@ -19,6 +22,20 @@ namespace {
 // A node that waits for the reply to its registration sends no heartbeats, even if the disk is
 // slow.
 constexpr absl::Duration kUntilAnswered = absl::Hours(24);
+
+// The first one that listens; empty = none does.
+std::string ProbedEndpoint(const proto::Node& node) {
+  const auto endpoint = std::find_if(node.endpoints().begin(), node.endpoints().end(),
+                                     [](const std::string& e) { return !e.empty(); });
+  return endpoint == node.endpoints().end() ? "" : *endpoint;
+}
+
+// Whether the way to the endpoint leads through no network, in which a proxy or a firewall may
+// refuse a connection to a process that lives.
+bool StaysInMachine(absl::string_view endpoint) {
+  return !absl::ConsumePrefix(&endpoint, "tcp://") ||
+         IsLoopback(endpoint.substr(0, endpoint.rfind(':')));
+}
 
 }  // namespace
 
@@ -217,16 +234,15 @@ std::optional<Message> Membership::OnRankTaken(absl::Time now,
 std::optional<Message> Membership::Probe(const proto::Node& node) {
   const auto health = health_.find(NodeId(node.id()));
   if (health == health_.end() || health->second.is_probed) return std::nullopt;
-  const auto endpoint = std::find_if(node.endpoints().begin(), node.endpoints().end(),
-                                     [](const std::string& e) { return !e.empty(); });
-  if (endpoint == node.endpoints().end()) return std::nullopt;
+  const std::string endpoint = ProbedEndpoint(node);
+  if (endpoint.empty()) return std::nullopt;
   health->second.is_probed = true;
   Message message;
   message.set_to({kSchedulerNode, kProbeLoop});
   proto::ProbeRequest& probe = *message.envelope.mutable_probe_request();
   probe.set_node(node.id());
   probe.set_incarnation(node.incarnation());
-  probe.set_endpoint(*endpoint);
+  probe.set_endpoint(endpoint);
   return message;
 }
 
@@ -240,9 +256,12 @@ std::optional<Membership::Death> Membership::OnProbeReply(absl::Time now,
   }
   health->second.is_probed = false;
   if (reply.result() != proto::ProbeReply::REFUSED) return std::nullopt;
-  const NodeId dead(node->id());
-  Declare(now, dead, "its host refuses a connection");
-  return Death{.node = dead};
+  Death death{.node = NodeId(node->id())};
+  if (node->host() != options_.own_host || !StaysInMachine(ProbedEndpoint(*node))) {
+    death.lease_end = health->second.lease_end;
+  }
+  Declare(now, death.node, "its host refuses a connection");
+  return death;
 }
 
 void Membership::Depart(absl::Time now, const proto::Node& node, proto::Node::State state,

@@ -95,7 +95,8 @@ class Membership {
   std::optional<Message> OnConnectionLost(const proto::ConnectionLost& lost);
   std::optional<Message> OnRankTaken(absl::Time now, const proto::RegisterRequest& refused);
   // The result of a probe. REFUSED is death, unless the node was heard since the probe was sent;
-  // any other result proves nothing.
+  // any other result proves nothing. Only where nothing but this machine's own kernel can have
+  // refused, it also proves that the process is gone, so that its lease does not matter.
   std::optional<Death> OnProbeReply(absl::Time now, const proto::ProbeReply& reply);
   // The scheduler itself stood still for this long, which does not count as silence of any node.
   void DiscountPause(absl::Duration pause);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "absl/time/time.h"
 
 namespace covey::scheduler {
@@ -15,10 +17,12 @@ struct MembershipOptions {
   // heartbeat.
   absl::Duration restart_grace = absl::Seconds(10);
   // Lease term of servers. A server that alone holds a shard stops serving it when the scheduler
-  // has not answered for this long. Unless its process is known to be gone, the shard is
+  // has not answered for this duration. Unless its process is known to be gone, the shard is
   // re-initialized elsewhere only after that. 0 = no lease: a server that is cut off goes on
   // serving the shard, even while its replacement serves it, too.
   absl::Duration lease = absl::Seconds(30);
+  // The machine of the scheduler, as Node.host names it.
+  std::string own_host;
 };
 
 }  // namespace covey::scheduler

@@ -53,7 +53,7 @@ class MembershipTest : public ::testing::Test {
   }
   const proto::ClusterView& view() const { return state_.view(); }
 
-  const MembershipOptions options_;
+  const MembershipOptions options_{.own_host = "h"};
   TestState state_{{.name = "job", .servers = 1, .groups = 2, .workers_per_group = 1}};
   Groups groups_{{}, state_};
   Membership membership_{options_, state_, groups_};
@@ -202,6 +202,40 @@ TEST_F(ProbeTest, ARefusedReconnectIsDeath) {
   EXPECT_EQ(view().nodes(0).state(), proto::Node::DEAD);
   EXPECT_EQ(view().epoch(), 4u);
   EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
+}
+
+// A proxy or a firewall may refuse although the process lives, and serves under its lease.
+TEST_F(MembershipTest, OnlyItsOwnMachineTellsTheSchedulerThatAProcessIsGone) {
+  struct Case {
+    std::string host;
+    std::string endpoint;
+    bool is_gone;
+  };
+  uint64_t incarnation = 20;
+  for (const Case& of : {Case{"h", "tcp://127.0.0.1:1", true}, Case{"h", "tcp://[::1]:1", true},
+                         Case{"h", "ipc:///tmp/covey-server/1", true},
+                         Case{"h", "tcp://10.0.0.7:1", false}, Case{"h", "tcp://server-0:1", false},
+                         Case{"other", "tcp://127.0.0.1:1", false},
+                         Case{"other", "ipc:///tmp/covey-server/1", false}}) {
+    proto::RegisterRequest request = Request(proto::SERVER);
+    request.set_host(of.host);
+    request.set_endpoints(1, of.endpoint);
+    const auto server = membership_.Register(kStart, request, Incarnation(++incarnation));
+    ASSERT_TRUE(server.ok()) << server.status();
+    membership_.OnRegistrationAnswered(kStart, server->node);
+    proto::ConnectionLost lost;
+    lost.set_node(server->node.value());
+    lost.set_incarnation(incarnation);
+    ASSERT_TRUE(membership_.OnConnectionLost(lost).has_value());
+    proto::ProbeReply reply;
+    reply.set_node(server->node.value());
+    reply.set_incarnation(incarnation);
+    reply.set_result(proto::ProbeReply::REFUSED);
+    const auto death = membership_.OnProbeReply(kStart, reply);
+    ASSERT_TRUE(death.has_value()) << of.endpoint;
+    EXPECT_EQ(death->lease_end, of.is_gone ? absl::InfinitePast() : membership_.LeaseEnd(kStart))
+        << of.host << " " << of.endpoint;
+  }
 }
 
 TEST_F(ProbeTest, TheHolderOfARankThatIsAskedForIsProbed) {

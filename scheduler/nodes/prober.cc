@@ -77,20 +77,6 @@ std::optional<Target> Parse(absl::string_view endpoint) {
   return std::nullopt;
 }
 
-proto::ProbeReply::Result ResultOf(int error) {
-  switch (error) {
-    case 0:
-    case EAGAIN:  // a Unix socket whose queue is full: a process has it open
-      return proto::ProbeReply::CONNECTED;
-    case ECONNREFUSED:
-    case ECONNRESET:
-    case ENOENT:
-      return proto::ProbeReply::REFUSED;
-    default:
-      return proto::ProbeReply::SILENT;
-  }
-}
-
 }  // namespace
 
 Prober::Prober(const Options& options)
@@ -112,15 +98,21 @@ void Prober::Send(Message message) {
   } else {
     ++counters_.sent;
     waiting_.push_back(std::move(message));
-    Begin();
+    Begin(MonotonicNow());
   }
 }
 
-void Prober::Begin() {
+void Prober::Begin(absl::Time now) {
+  while (!refused_.empty() && refused_.front().until <= now) {
+    Probe probe = std::move(refused_.front());
+    refused_.pop_front();
+    probe.until = now + options_.limit;
+    Connect(std::move(probe));
+  }
   while (!waiting_.empty() && under_way_.size() < options_.under_way_max) {
     Message request = std::move(waiting_.front());
     waiting_.pop_front();
-    Connect({.request = std::move(request), .until = MonotonicNow() + options_.limit});
+    Connect({.request = std::move(request), .until = now + options_.limit});
   }
 }
 
@@ -138,7 +130,21 @@ void Prober::Connect(Probe probe) {
     return;
   }
   close(probe.socket);
-  Conclude(probe.request, ResultOf(error));
+  OnFailure(error, std::move(probe));
+}
+
+void Prober::OnFailure(int error, Probe probe) {
+  if (error == EAGAIN) {  // a Unix socket whose queue is full: a process has it open
+    Conclude(probe.request, proto::ProbeReply::CONNECTED);
+  } else if (error != ECONNREFUSED) {
+    Conclude(probe.request, proto::ProbeReply::SILENT);
+  } else if (probe.was_refused) {
+    Conclude(probe.request, proto::ProbeReply::REFUSED);
+  } else {
+    probe.was_refused = true;
+    probe.until = MonotonicNow() + options_.again_after;
+    refused_.push_back(std::move(probe));
+  }
 }
 
 bool Prober::Continue(absl::Time now, int events, Probe& probe) {
@@ -156,12 +162,12 @@ bool Prober::Continue(absl::Time now, int events, Probe& probe) {
     probe.connected = error == 0;
     if (probe.connected) return true;
     close(probe.socket);
-    Conclude(probe.request, ResultOf(error));
+    OnFailure(error, std::move(probe));
     return false;
   }
   // A process that closes an accepted connection may be dying.
   close(probe.socket);
-  Connect({.request = std::move(probe.request), .until = probe.until});
+  Connect(std::move(probe));
   return false;
 }
 
@@ -189,6 +195,9 @@ void Prober::Wait(absl::Duration timeout) {
   if (!replies_.empty()) timeout = absl::ZeroDuration();
   std::vector<pollfd> files = {{.fd = wake_up_, .events = POLLIN, .revents = 0}};
   const absl::Time before = MonotonicNow();
+  if (!refused_.empty()) {
+    timeout = std::min(timeout, std::max(absl::ZeroDuration(), refused_.front().until - before));
+  }
   for (const Probe& probe : under_way_) {
     const short events = probe.connected ? POLLRDHUP : POLLOUT;
     files.push_back({.fd = probe.socket, .events = events, .revents = 0});
@@ -207,7 +216,7 @@ void Prober::Wait(absl::Duration timeout) {
   for (size_t i = 0; i < probes.size(); ++i) {
     if (Continue(now, files[i + 1].revents, probes[i])) under_way_.push_back(std::move(probes[i]));
   }
-  Begin();
+  Begin(now);
 }
 
 void Prober::WakeUp() {

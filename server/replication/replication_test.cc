@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <functional>
 
 #include "common/net/testing/frame_lender.h"
 #include "gmock/gmock.h"
@@ -64,6 +65,44 @@ TEST_F(Replication, AnAnswerLeavesOnceTheWholeChainHoldsWhatItShows) {
     EXPECT_EQ(chain.replica(server).content()->version(), Version(1));
     EXPECT_EQ(chain.Digest(server), chain.Digest(0));
     EXPECT_EQ(chain.replica(server).kept_bytes(), 0u);
+  }
+}
+
+// It cannot know that the chain goes on without it. Its clocks, its version and the time of its last
+// durable update stand still, and bounds are about these.
+TEST_F(Replication, AHeadThatIsCutOffAnswersNoReadBeyondItsBound) {
+  ChainDriver chain({.kind = Contract::Kind::kSsp, .staleness = 0}, 2, 2, 2);
+  chain.PublishToAll();
+  EXPECT_EQ(CodeOf(chain.Ask(0, GroupPush(1, 1, 1))), Code::kOk);
+  EXPECT_EQ(CodeOf(chain.Ask(0, GroupPush(2, 1, 1))), Code::kOk);
+  chain.lose = [](const Message&) { return true; };
+  chain.Pass(absl::Seconds(2));
+
+  using Bound = std::function<void(proto::ReadBound&)>;
+  const auto read = [&](const Bound& set) {
+    Message pull = Pull();
+    set(*pull.envelope.mutable_pull_request()->mutable_read());
+    chain.Deliver(0, pull);
+    chain.Pass(absl::Seconds(2));
+    const std::vector<Message> answers = chain.Answers();
+    EXPECT_EQ(answers.size(), 1u);
+    return answers.empty() ? Code::kUnknown : CodeOf(answers[0]);
+  };
+  const Bound by_step = [](proto::ReadBound& bound) { bound.set_step(2); };
+  const Bound by_age = [](proto::ReadBound& bound) { bound.set_max_age_ms(1000); };
+  const Bound by_version = [](proto::ReadBound& bound) { bound.set_min_version(3); };
+  for (const Bound& bound : {by_step, by_age, by_version}) {
+    EXPECT_EQ(read(bound), Code::kDeadlineExceeded);
+  }
+  EXPECT_EQ(read([](proto::ReadBound& bound) { bound.set_step(1); }), Code::kOk);
+
+  // Pushes from its side of the network make it no fresher.
+  chain.Deliver(0, GroupPush(1, 2, 1));
+  chain.Deliver(0, GroupPush(2, 2, 1));
+  chain.Pass(absl::Seconds(2));
+  chain.Answers();
+  for (const Bound& bound : {by_step, by_age, by_version}) {
+    EXPECT_EQ(read(bound), Code::kDeadlineExceeded);
   }
 }
 

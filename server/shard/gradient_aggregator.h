@@ -32,6 +32,7 @@ struct ReceivedPush {
   float norm = 0;
   bool is_beyond_gate = false;
   bool is_discarded = false;
+  Epoch view;  // that its sender knew
 };
 
 // Pushes that become one new version of a shard.

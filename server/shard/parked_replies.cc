@@ -14,6 +14,7 @@ PendingReply BeginPendingReply(absl::Time now, const Message& request,
   return {.node = request.from().node,
           .incarnation = request.incarnation(),
           .request_id = request.envelope.header().request_id(),
+          .view = Epoch(request.envelope.header().epoch()),
           .reply = BeginReply(request),
           .bound = bound,
           .deadline = now + std::min<absl::Duration>(absl::Milliseconds(deadline_ms), kBarrierMax)};

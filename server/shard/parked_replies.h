@@ -24,6 +24,7 @@ struct PendingReply {
   NodeId node;
   Incarnation incarnation;
   uint64_t request_id = 0;
+  Epoch view;  // that its sender knew
 
   // As made by BeginReply, until it is complete.
   Message reply;

@@ -39,7 +39,8 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
                         .step = Step(push.group() == 0 ? 0 : push.step()),
                         .samples = push.samples(),
                         .base_version = Version(push.base_version()),
-                        .rate_factor = push.has_rate_factor() ? push.rate_factor() : 1};
+                        .rate_factor = push.has_rate_factor() ? push.rate_factor() : 1,
+                        .view = Epoch(request.envelope.header().epoch())};
   COVEY_RETURN_IF_ERROR(CheckJump(received.group, received.step));
   COVEY_RETURN_IF_ERROR(aggregator_.gate().Admit(received.group, received.step));
   COVEY_RETURN_IF_ERROR(CheckRoom(key.producer));
@@ -200,7 +201,9 @@ void PushPipeline::ApplyFunctions(absl::Time now, const PushKey& key,
 }
 
 std::optional<AggregatedUpdate> PushPipeline::ApplyNext(absl::Time now, Outbox& outbox) {
-  const GroupCensus groups{.live = shard_.waited_for, .initial = shard_.view->initial_groups()};
+  const GroupCensus groups{.live = shard_.waited_for,
+                           .initial = shard_.view->initial_groups(),
+                           .epoch = shard_.view->epoch()};
   std::optional<AggregatedUpdate> update = aggregator_.TakeDue(now, groups);
   if (update) Apply(now, *update, outbox);
   return update;

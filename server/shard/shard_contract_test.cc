@@ -52,6 +52,63 @@ Message PullAt(ShardDriver& driver, uint64_t step) {
   return pull;
 }
 
+// A sender whose view has a third group, which takes part from step 2 on. The server's view does not
+// have it yet.
+class LaterView {
+ public:
+  explicit LaterView(const Contract& contract) : job_(contract, 2), driver_(job_) {
+    driver_.Deliver(driver_.GroupPush(1, 1, {1, 1, 1, 1}));
+    driver_.Deliver(driver_.GroupPush(2, 1, {1, 1, 1, 1}));
+    job_.AddGroup(3, 2);
+  }
+  ShardDriver& driver() { return driver_; }
+  Message Know(Message request) const {
+    request.envelope.mutable_header()->set_epoch(job_.view.epoch());
+    return request;
+  }
+  std::vector<Message> Come() {
+    driver_.AdoptView(job_);
+    return driver_.Sent();
+  }
+
+ private:
+  TestJob job_;
+  ShardDriver driver_;
+};
+
+TEST(ShardContract, AnUpdateOfAllGroupsWaitsForTheViewOfItsPushes) {
+  LaterView later(kBsp);
+  ShardDriver& driver = later.driver();
+  ASSERT_THAT(driver.Values(), ElementsAre(-1, -1, -1, -1));
+  driver.Deliver(later.Know(driver.GroupPush(1, 2, {1, 1, 1, 1})));
+  driver.Deliver(driver.GroupPush(2, 2, {1, 1, 1, 1}));
+  EXPECT_THAT(driver.Values(), ElementsAre(-1, -1, -1, -1)) << "group 3 may be waited for";
+  later.Come();
+  EXPECT_THAT(driver.Values(), ElementsAre(-1, -1, -1, -1)) << "and it is";
+  driver.Deliver(driver.GroupPush(3, 2, {4, 4, 4, 4}));
+  EXPECT_THAT(driver.Values(), ElementsAre(-3, -3, -3, -3));
+}
+
+TEST(ShardContract, AReaderIsJudgedByAViewAsNewAsItsOwn) {
+  LaterView later(Ssp(0));
+  ShardDriver& driver = later.driver();
+  driver.Deliver(driver.GroupPush(1, 2, {1, 1, 1, 1}));
+  driver.Deliver(driver.GroupPush(2, 2, {1, 1, 1, 1}));
+  EXPECT_EQ(CodeOf(driver.Ask(PullAt(driver, 2))), Code::kOk);
+  EXPECT_EQ(CodeOf(driver.Ask(later.Know(driver.Pull()))), Code::kOk) << "any values will do";
+  Message impatient = later.Know(PullAt(driver, 2));
+  impatient.envelope.mutable_pull_request()->set_deadline_ms(0);
+  const Message refused = driver.Ask(impatient);
+  EXPECT_EQ(CodeOf(refused), Code::kDeadlineExceeded);
+  EXPECT_THAT(TextOf(refused), HasSubstr("has the view of epoch 5 and waits for that of epoch 6"));
+  EXPECT_THAT(driver.Deliver(later.Know(PullAt(driver, 2))), IsEmpty());
+  EXPECT_THAT(driver.Deliver(later.Know(PullAt(driver, 1))), IsEmpty());
+  const std::vector<Message> sent = later.Come();
+  ASSERT_THAT(sent, SizeIs(1)) << "step 1 does not need group 3";
+  EXPECT_EQ(CodeOf(sent[0]), Code::kOk);
+  EXPECT_THAT(driver.Deliver(driver.GroupPush(3, 2, {1, 1, 1, 1})), SizeIs(2));
+}
+
 // Plain SGD of rate 1 on the changes gives the mean of the groups' final values.
 TEST(ShardContract, LocalWithRateOneAveragesParametersBySamples) {
   TestJob job(kLocal, 2);

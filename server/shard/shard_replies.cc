@@ -17,19 +17,19 @@
 namespace covey::server {
 
 void ShardReplies::SendWhenFresh(absl::Time now, PendingReply pending, Outbox& outbox) {
-  if (IsFreshEnough(now, pending.requirement)) {
+  if (IsFreshEnough(now, pending)) {
     SendWhenDurable(now, pending, outbox);
   } else if (pending.deadline <= now) {
     Refuse(pending.reply,
            absl::DeadlineExceededError(
                absl::StrCat("not as fresh as asked, and the request does not wait: ",
-                            Missing(pending.requirement, FreshnessAt(now)))),
+                            Missing(now, pending))),
            outbox);
   } else if (!parked_.Park(pending)) {
     Refuse(pending.reply,
            absl::ResourceExhaustedError(absl::StrCat(
                parked_.size(), " answers wait for this shard already; retry later (now: ",
-               Missing(pending.requirement, FreshnessAt(now)), ")")),
+               Missing(now, pending), ")")),
            outbox);
   }
 }
@@ -172,7 +172,7 @@ void ShardReplies::Refuse(Message& reply, const absl::Status& why, Outbox& outbo
 }
 
 void ShardReplies::ReleaseParked(absl::Time now, Outbox& outbox) {
-  parked_.Take([&](const PendingReply& pending) { return IsFreshEnough(now, pending.requirement); },
+  parked_.Take([&](const PendingReply& pending) { return IsFreshEnough(now, pending); },
                [&](PendingReply& pending) { SendWhenDurable(now, pending, outbox); });
 }
 
@@ -188,7 +188,7 @@ void ShardReplies::RefuseLateParked(absl::Time now, Outbox& outbox) {
                  Refuse(pending.reply,
                         absl::DeadlineExceededError(
                             absl::StrCat("not as fresh as asked before the deadline: ",
-                                         Missing(pending.requirement, FreshnessAt(now)),
+                                         Missing(now, pending),
                                          "; see `covey status` for who is behind, or allow more "
                                          "time")),
                         outbox);
@@ -223,8 +223,23 @@ void ShardReplies::RefuseUndurable(const absl::Status& why, Outbox& outbox) {
   });
 }
 
-bool ShardReplies::IsFreshEnough(absl::Time now, const ReadRequirement& requirement) const {
-  return IsMet(requirement, FreshnessAt(now)) || Planted(PlantedBug::kAnswerStaleReads);
+bool ShardReplies::IsFreshEnough(absl::Time now, const PendingReply& pending) const {
+  return (KnowsGroups(pending) && IsMet(pending.requirement, FreshnessAt(now))) ||
+         Planted(PlantedBug::kAnswerStaleReads);
+}
+
+bool ShardReplies::KnowsGroups(const PendingReply& pending) const {
+  const ReadRequirement& requirement = pending.requirement;
+  return pending.view <= shard_.view->epoch() ||
+         (requirement.step.value_or(Step()) == Step() &&
+          requirement.round.value_or(Step()) == Step());
+}
+
+std::string ShardReplies::Missing(absl::Time now, const PendingReply& pending) const {
+  if (KnowsGroups(pending)) return covey::Missing(pending.requirement, FreshnessAt(now));
+  return absl::StrCat("the server has the view of epoch ", shard_.view->epoch().value(),
+                      " and waits for that of epoch ", pending.view.value(),
+                      ", which the reader has");
 }
 
 Freshness ShardReplies::FreshnessAt(absl::Time now) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -18,6 +19,8 @@ namespace covey::server {
 
 // The replies of a shard. Every reply shows the shard as it is when the reader's demand is met, and
 // leaves once the whole chain holds that state: nothing that a reader has seen is ever lost.
+//
+// Fresh is judged by a view that is at least as new as the reader's, which may have more groups.
 //
 //                 fresh enough                    durable
 //   request ─────────────────────▶ complete ──────────────────▶ sent
@@ -66,7 +69,11 @@ class ShardReplies {
   void SendNow(absl::Time now, UndurableReply complete, Outbox& outbox);
   // Remembers the values in the reply as those that its reader computes on.
   void RecordSent(const PendingReply& pending);
-  bool IsFreshEnough(absl::Time now, const ReadRequirement& requirement) const;
+  bool IsFreshEnough(absl::Time now, const PendingReply& pending) const;
+  // Whether the view has all groups that the reader may know, or its bound does not depend on them.
+  bool KnowsGroups(const PendingReply& pending) const;
+  // Why it is not fresh enough, for users.
+  std::string Missing(absl::Time now, const PendingReply& pending) const;
   Freshness FreshnessAt(absl::Time now) const;
   void AddValues(PendingReply& pending);
   // The piece that a pull asks for. OUT_OF_RANGE: the reader has to begin again; and as

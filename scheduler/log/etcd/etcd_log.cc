@@ -30,6 +30,7 @@ void EtcdLog::Wake(absl::Time, Outbox& outbox) {
   if (MonotonicNow() >= store_.next_keep_alive()) {
     const absl::Status status = store_.KeepAlive();
     if (const absl::Status verdict = Verdict(status); !verdict.ok()) return Lose(verdict, outbox);
+    ReportLease();
     next_ = status.ok() ? store_.next_keep_alive() : MonotonicNow() + kRetryAfter;
   } else {
     next_ = store_.next_keep_alive();
@@ -56,12 +57,20 @@ void EtcdLog::Campaign() {
     return events_.stands_by(std::string(record.status().message()));
   }
   state_ = State::kLeading;
+  ReportLease();
   next_ = store_.next_keep_alive();
   events_.leads(*std::move(record));
 }
 
+void EtcdLog::ReportLease() {
+  if (store_.lease_until() == reported_lease_) return;
+  reported_lease_ = store_.lease_until();
+  events_.leads_until(reported_lease_);
+}
+
 void EtcdLog::Append(Outbox& outbox) {
   const absl::Status status = store_.Append(pending_->envelope.disk_append().record());
+  ReportLease();
   if (status.ok()) return Answer(status, outbox);
   if (const absl::Status verdict = Verdict(status); !verdict.ok()) return Lose(verdict, outbox);
   LogWarning("append_again", {{"reason", status.message()}});

@@ -30,6 +30,9 @@ class EtcdLog : public Actor {
   struct Events {
     // This scheduler leads from here on, with the newest record as its state.
     std::function<void(std::optional<proto::LogRecord>)> leads;
+    // Until when it leads, unless this is called again: before `leads`, and at each renewal of its
+    // lease in etcd.
+    std::function<void(absl::Time)> leads_until;
     // Why this scheduler does not lead, for users.
     std::function<void(std::string)> stands_by;
     // This scheduler no longer leads. ABORTED: another one does; UNAVAILABLE: etcd; others: the log
@@ -51,6 +54,7 @@ class EtcdLog : public Actor {
   enum class State { kStandingBy, kLeading, kLost };
 
   void Campaign();
+  void ReportLease();
   void Append(Outbox& outbox);
   void Answer(const absl::Status& status, Outbox& outbox);
   // The status with which `status` ends the lead; OK = it does not yet.
@@ -63,6 +67,7 @@ class EtcdLog : public Actor {
   State state_ = State::kStandingBy;
   absl::Status lost_;
   absl::Time next_ = absl::InfinitePast();
+  absl::Time reported_lease_ = absl::InfinitePast();
   // The record that is not in etcd yet.
   std::optional<Message> pending_;
 };

@@ -89,6 +89,11 @@ std::string EtcdStore::RecordKey(absl::string_view id, absl::string_view rest) c
   return absl::StrCat(options_.prefix, "/record/", id, rest);
 }
 
+void EtcdStore::SetLease(absl::Time asked, absl::Duration term) {
+  lease_time_ = term;
+  lease_until_ = asked + term - term / 16;
+}
+
 absl::Time EtcdStore::next_keep_alive() const { return lease_until_ - lease_time_ * 2 / 3; }
 
 absl::StatusOr<std::optional<std::string>> EtcdStore::Campaign() {
@@ -115,8 +120,7 @@ absl::StatusOr<std::optional<std::string>> EtcdStore::Campaign() {
     return std::optional<std::string>(leader == nullptr ? "" : leader->value());
   }
   lease_ = lease.id;
-  lease_time_ = lease.time_to_live;
-  lease_until_ = asked + lease_time_;
+  SetLease(asked, lease.time_to_live);
   revision_ = response->header().revision();
   head_.clear();
   head_id_.clear();
@@ -259,8 +263,7 @@ absl::Status EtcdStore::KeepAlive() {
         "this scheduler's lease in etcd has run out while it stood still or could not reach etcd; "
         "another may lead: start it again");
   }
-  lease_time_ = left;
-  lease_until_ = asked + left;
+  SetLease(asked, left);
   return absl::OkStatus();
 }
 

@@ -67,12 +67,15 @@ class EtcdStore {
   // Lets another scheduler take the lead at once.
   void Resign();
 
-  // By the clock of this machine; never later than etcd's own expiry.
+  // By the clock of this machine; never later than etcd's own expiry, even if this clock is slower by
+  // one part in 16.
   absl::Time lease_until() const { return lease_until_; }
   // When the lease has to be renewed.
   absl::Time next_keep_alive() const;
 
  private:
+  // etcd has granted this term after it was asked at that time.
+  void SetLease(absl::Time asked, absl::Duration term);
   std::string Key(absl::string_view name) const;
   std::string RecordKey(absl::string_view id, absl::string_view rest) const;
   // A transaction that has no effect unless this process leads.

@@ -76,7 +76,8 @@ struct Chained {
   std::vector<uint64_t> joined;
   std::vector<uint64_t> joining;
   std::vector<uint64_t> dead;
-  std::vector<uint64_t> left;
+  std::vector<uint64_t> left;       // once they were drained
+  std::vector<uint64_t> undrained;  // and have left
   // 0 = the view's epoch.
   uint64_t chain_epoch = 0;
 };
@@ -90,9 +91,15 @@ Message ViewWithChain(uint64_t epoch, uint64_t generation, const Chained& chaine
     node.set_id(id);
     node.set_name(absl::StrCat("server-", id));
     node.set_role(proto::SERVER);
-    node.set_state(absl::c_linear_search(chained.dead, id)   ? proto::Node::DEAD
-                   : absl::c_linear_search(chained.left, id) ? proto::Node::LEFT
-                                                             : proto::Node::ALIVE);
+    const bool is_drained = absl::c_linear_search(chained.left, id);
+    const bool has_left = is_drained || absl::c_linear_search(chained.undrained, id);
+    node.set_state(absl::c_linear_search(chained.dead, id) ? proto::Node::DEAD
+                   : has_left                              ? proto::Node::LEFT
+                                                           : proto::Node::ALIVE);
+    if (has_left) {
+      node.set_departure(is_drained ? "left at epoch 9: signal 15, drained"
+                                    : "left at epoch 9: signal 15");
+    }
   }
   proto::Table& table = *view.add_tables();
   table.set_id(1);
@@ -265,6 +272,15 @@ TEST(KeptContentTest, WhoLeavesHoldsNothing) {
               IsEmpty());
   EXPECT_THAT(Watch<KeptContent>({both, ViewWithChain(4, 3, {.joined = {2}, .left = {3}})}),
               ElementsAre(HasSubstr("server-3 left while it held")));
+}
+
+TEST(KeptContentTest, WhoLeavesUndrainedTakesItsContentAlong) {
+  const Message both = ViewWithChain(3, 3, {.joined = {2, 3}});
+  EXPECT_THAT(Watch<KeptContent>({both, ViewWithChain(4, 3, {.joined = {2}, .undrained = {3}}),
+                                  ViewWithChain(5, 5, {.joined = {4}, .undrained = {2, 3}})}),
+              IsEmpty());
+  EXPECT_THAT(Watch<KeptContent>({both, ViewWithChain(4, 4, {.joined = {4}, .undrained = {3}})}),
+              ElementsAre(HasSubstr("node 2 had joined generation 3")));
 }
 
 TEST(KeptContentTest, ADroppedTableIsNobodysContent) {

@@ -32,6 +32,10 @@ class ServerProgram : public Program {
   absl::Duration TakeDeviceTime(size_t loop) override;
   // A server leaves once it has drained.
   Outcome outcome() const override;
+  // As after SIGTERM.
+  void Terminate(absl::Time now, absl::Duration drain_deadline, Outbox& outbox) {
+    control_.Leave(now, "signal 15", now + drain_deadline, outbox);
+  }
 
   // Null: the loop is not in the shard's chain, or does not know of it yet.
   const server::Replica* FindReplica(uint32_t loop, ShardId shard) const;

@@ -87,7 +87,7 @@ Process::Options SimCluster::OptionsFor(std::string name, std::vector<bool> list
           .disk_delay_max = config_.disk_delay_max,
           .ended =
               [this, index](Program::Outcome outcome) {
-                if (outcome == Program::Outcome::kDone) {
+                if (outcome == Program::Outcome::kDone && terminated_.erase(index) == 0) {
                   done_[index] = true;
                   return;
                 }
@@ -204,6 +204,22 @@ void SimCluster::Start() {
       simulator_.After(delays_[i], [this, i] { StartAgain(i); });
     }
   }
+  for (const Termination& termination : config_.elasticity.terminations) {
+    simulator_.After(termination.at, [this, &termination] { Terminate(termination); });
+  }
+}
+
+void SimCluster::Terminate(const Termination& termination) {
+  const size_t index = IndexOf(termination.server);
+  Process& process = *processes_[index];
+  if (healed() || !process.running() || process.paused()) return;
+  simulator_.Count("terminated");
+  if (simulator_.tracing()) simulator_.Trace(absl::StrCat("terminate ", termination.server));
+  terminated_.insert(index);
+  process.Post([&](absl::Time now, Outbox& outbox) {
+    static_cast<ServerProgram*>(process.program())
+        ->Terminate(now, termination.drain_deadline, outbox);
+  });
 }
 
 void SimCluster::StartOver(const NextJob& next) {

@@ -116,6 +116,7 @@ class SimCluster {
   // Does nothing if the process runs or is done.
   void StartAgain(size_t index);
   void Bury(size_t index);
+  void Terminate(const Termination& termination);
   // Tells the scheduler that its connection to a node has broken.
   void TellOfLoss(Process& process);
   void TellOfLoss(NodeId node, Incarnation incarnation);
@@ -130,6 +131,7 @@ class SimCluster {
   std::vector<Observer*> observers_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<bool> done_;              // per process: it must not be restarted
+  std::set<size_t> terminated_;         // processes that are started again when they have left
   std::vector<absl::Duration> delays_;  // per process: before the first start
   FaultInjector injector_;
   std::function<void(absl::Time)> on_scheduler_start_;

@@ -13,6 +13,9 @@ namespace {
 constexpr uint64_t kLateServersMax = 2;
 constexpr uint64_t kActionsMax = 4;
 constexpr uint64_t kTablesMax = 3;
+constexpr uint64_t kTerminationsMax = 3;
+// Longer than some moves of shards, and shorter than others.
+constexpr absl::Duration kDrainDeadlineMax = absl::Seconds(4);
 
 using Kind = ElasticAction::Kind;
 
@@ -89,6 +92,18 @@ Elasticity DrawElasticity(Random random, uint32_t servers, absl::Duration safety
   return elasticity;
 }
 
+std::vector<Termination> DrawTerminations(Random random, uint32_t servers, absl::Duration safety) {
+  std::vector<Termination> terminations;
+  if (servers < 2 || !random.Chance(0.2)) return terminations;
+  const uint64_t count = 1 + random.Below(kTerminationsMax);
+  for (uint64_t i = 0; i < count; ++i) {
+    terminations.push_back({.at = safety * random.Uniform(),
+                            .server = absl::StrCat("server-", 1 + random.Below(servers - 1)),
+                            .drain_deadline = kDrainDeadlineMax * random.Uniform()});
+  }
+  return terminations;
+}
+
 std::string Describe(const Elasticity& elasticity) {
   std::string text = absl::StrCat("late_servers=", elasticity.late_servers.size());
   for (const ElasticAction& action : elasticity.actions) {
@@ -96,6 +111,10 @@ std::string Describe(const Elasticity& elasticity) {
         &text, " ", NameOf(action.kind), " ", action.name,
         action.number > 0 ? absl::StrCat(action.name.empty() ? "" : "/", action.number) : "",
         " at ", absl::FormatDuration(absl::Trunc(action.at, absl::Milliseconds(1))));
+  }
+  for (const Termination& termination : elasticity.terminations) {
+    absl::StrAppend(&text, " terminate ", termination.server, " at ",
+                    absl::FormatDuration(absl::Trunc(termination.at, absl::Milliseconds(1))));
   }
   return text;
 }

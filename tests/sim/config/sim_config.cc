@@ -98,7 +98,14 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
   // Drawn from a separate stream, so that seeds older than leases keep their meaning.
   Random of_lease = random.Split(2);
   config.scheduler.lease = DrawDuration(of_lease, absl::Seconds(4), absl::Seconds(60));
+  // Whether a process that the scheduler finds gone may still have its lease.
+  if (random.Split(6).Chance(0.5)) config.member.host = "another-machine";
   DrawDevices(random.Split(3), config);
+  if (!config.quiet) {
+    const size_t servers = config.servers + config.elasticity.late_servers.size();
+    config.elasticity.terminations =
+        DrawTerminations(random.Split(5), static_cast<uint32_t>(servers), config.safety);
+  }
   Random of_forgery = random.Split(4);
   if (of_forgery.Chance(0.2) && !config.quiet) network.forgery = 0.1 * of_forgery.Uniform();
   return config;
@@ -113,6 +120,7 @@ std::string Describe(const SimConfig& config) {
       " silence_min=", absl::FormatDuration(config.scheduler.silence_min),
       " restart_grace=", absl::FormatDuration(config.scheduler.restart_grace),
       " lease=", absl::FormatDuration(config.scheduler.lease),
+      config.member.host.empty() ? "" : " on other machines",
       " client_retry=", absl::FormatDuration(config.client.retry_after),
       " bytes_in_flight=", config.client.bytes_in_flight_max,
       absl::StrFormat(" loss=%.3f corruption=%.3f retry=%.3f tail=%.3f codec=%d", network.loss,

@@ -151,10 +151,22 @@ void Process::Run(size_t index) {
       observer->OnFramesKept(now, options_.name, message, kept);
     }
   }
+  Conclude(index);
+}
+
+void Process::Conclude(size_t index) {
   const Program::Outcome outcome = program_->outcome();
   if (outcome == Program::Outcome::kRunning) return Schedule(index);
   Crash();
   if (options_.ended) options_.ended(outcome);
+}
+
+void Process::Post(const std::function<void(absl::Time, Outbox&)>& work) {
+  if (!running() || paused()) return;
+  Outbox outbox;
+  work(simulator_.now(), outbox);
+  Flush(0, outbox);
+  Conclude(0);
 }
 
 void Process::Flush(size_t index, Outbox& outbox) {

@@ -101,6 +101,8 @@ class Process {
   void Resume();
   // Sends to its first loop, from its own sockets; lost when the process does not run.
   void Tell(Message message);
+  // Calls `work` on its first loop, between two messages; not at all when it is down or paused.
+  void Post(const std::function<void(absl::Time, Outbox&)>& work);
 
   bool running() const { return program_ != nullptr; }
   bool paused() const { return pauses_ > 0; }
@@ -130,6 +132,8 @@ class Process {
   void Schedule(size_t loop);
   void Run(size_t loop);
   void Flush(size_t loop, Outbox& outbox);
+  // After a call: the process ends if it is over.
+  void Conclude(size_t loop);
   void Append(const Message& message);
   void Probe(const Message& message);
   void Store(const Message& message);

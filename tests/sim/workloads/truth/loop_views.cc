@@ -17,7 +17,7 @@ void LoopViews::OnReceive(absl::Time now, const Message& message) {
 void LoopViews::NoteView(absl::Time now, const Message& message) {
   const proto::ClusterView& view = message.envelope.watch_view_reply().view();
   std::vector<View>& all = views_[message.to()];
-  View known;
+  View known{.epoch = Epoch(view.epoch())};
   if (!all.empty()) {
     all.back().until = now;
     known.contracts = all.back().contracts;

@@ -23,6 +23,7 @@ class LoopViews {
  public:
   // The view of one loop.
   struct View {
+    Epoch epoch;
     absl::Time until = absl::InfiniteFuture();  // when it was replaced
     std::map<TableId, Contract> contracts;
     std::vector<LiveGroup> live;

@@ -15,7 +15,10 @@ void ReadBounds::NoteRequest(const Message& message) {
                                       : message.envelope.pull_request().read();
   // A query after an unanswered push.
   if (message.envelope.has_push_request() && !bound.wanted()) return;
-  Read& read = reads_[{message.from().node.value(), message.envelope.header().request_id()}];
+  const auto [at, is_first] =
+      reads_.try_emplace({message.from().node.value(), message.envelope.header().request_id()});
+  Read& read = at->second;
+  if (is_first) read.view = Epoch(message.envelope.header().epoch());
   read.group = GroupId(bound.group());
   read.step = Step(bound.step());
   if (bound.has_max_staleness()) read.max_staleness = bound.max_staleness();
@@ -28,6 +31,14 @@ void ReadBounds::Check(const Message& message, const ShardReply& reply) {
   std::string missing;
   std::optional<StepFates::Presumed> likely;
   for (const LoopViews::View* view : loops_.Since(message)) {
+    if (view->epoch < found->second.view && AsksForSteps(reply, found->second, *view)) {
+      if (missing.empty()) {
+        missing = absl::StrCat(Describe(reply), ": judged by the view of epoch ",
+                               view->epoch.value(), ", and the reader had that of epoch ",
+                               found->second.view.value());
+      }
+      continue;
+    }
     StepFates::Presumed presumed;
     const std::string here = Missing(reply, found->second, *view, presumed);
     if (here.empty() && presumed.empty()) return;
@@ -39,6 +50,15 @@ void ReadBounds::Check(const Message& message, const ShardReply& reply) {
   } else if (!missing.empty()) {
     violations_.Add(kStaleness, missing);
   }
+}
+
+bool ReadBounds::AsksForSteps(const ShardReply& reply, const Read& read,
+                              const LoopViews::View& view) {
+  const auto known = view.contracts.find(reply.history.shard.table);
+  if (known == view.contracts.end()) return false;
+  if (read.max_staleness) return read.step.value() > *read.max_staleness;
+  return known->second.RequiredStep(read.step).value_or(Step()) > Step() ||
+         known->second.RequiredRound(read.step).value_or(Step()) > Step();
 }
 
 std::string ReadBounds::Missing(const ShardReply& reply, const Read& read,

@@ -32,7 +32,8 @@ namespace covey::sim {
 //  - under local some group's round t or a later one is in, unless the reader's own is not owed.
 //
 // The contract and the live groups are those of any view that the answering loop had while it had
-// the request: a reply that was found fresh enough may wait until it is durable.
+// the request: a reply that was found fresh enough may wait until it is durable. Where the bound
+// depends on the groups, it is no view older than the reader's.
 //
 // Actor-confined. Everything that it refers to outlives it.
 class ReadBounds {
@@ -52,10 +53,13 @@ class ReadBounds {
     GroupId group;
     Step step;
     std::optional<uint64_t> max_staleness;
+    Epoch view;  // the reader's, at its first try
   };
   // Node and request id, which the reply will carry.
   using RequestKey = std::pair<uint64_t, uint64_t>;
 
+  // Whether the bound depends on the groups.
+  static bool AsksForSteps(const ShardReply& reply, const Read& read, const LoopViews::View& view);
   // Describes the missing steps; empty when none are missing, provided that the steps `presumed`
   // were discarded.
   std::string Missing(const ShardReply& reply, const Read& read, const LoopViews::View& view,
