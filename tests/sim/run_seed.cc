@@ -61,6 +61,7 @@ FaultPlan DrawFor(const SimConfig& config, const SimCluster& cluster, Random ran
     }
   }
   targets.patience = config.scheduler.silence_min;
+  targets.data_loops = config.data_loops;
   targets.mortal_servers = targets.servers;
   // The first server is never asked to leave, so the work can finish.
   targets.mortal_servers.erase(targets.mortal_servers.begin());

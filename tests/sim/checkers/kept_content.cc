@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/checkers/kept_content.h"
 
+#include "absl/strings/match.h"
 #include "tests/sim/checkers/published_view.h"
 
 namespace covey::sim {
@@ -40,7 +41,9 @@ void KeptContent::NoteReports(const Message& message) {
 void KeptContent::CheckNodes(const proto::ClusterView& view) {
   for (const proto::Node& node : view.nodes()) {
     const int before = std::exchange(node_states_[node.id()], node.state());
-    if (node.state() != proto::Node::LEFT || before == proto::Node::LEFT || !saw_last_) continue;
+    if (node.state() != proto::Node::LEFT || before == proto::Node::LEFT) continue;
+    if (!absl::EndsWith(node.departure(), "drained")) undrained_.insert(node.id());
+    if (!saw_last_ || undrained_.contains(node.id())) continue;
     for (const auto& [id, holders] : holders_) {
       if (holders.joined.count(node.id()) == 0) continue;
       violations_.Add("kept_content", absl::StrCat("epoch ", epoch_, ": ", node.name(),
@@ -62,6 +65,7 @@ void KeptContent::CheckShard(uint64_t epoch, ShardId id, const proto::Shard& sha
   if (was_lost) ++lost_;
   for (const uint64_t node : holders.joined) {
     if (!was_lost || !saw_last_ || node_states_[node] == proto::Node::DEAD) continue;
+    if (undrained_.contains(node)) continue;
     const bool was_unreadable =
         !shard.origin().empty() && unfit_.contains({{id, holders.generation}, node});
     if (was_unreadable) continue;

@@ -13,8 +13,8 @@
 namespace covey::sim {
 
 // Invariant: a shard gets a new generation, and so loses its content, only when every server that
-// held it has died, or could not read it from the snapshot that the job continues. A server that
-// left in order is not among them: it holds nothing. A
+// held it has died, or could not read it from the snapshot that the job continues, or has left
+// before it was drained. A server that was drained is not among them: it holds nothing. A
 // joining replica counts as joined only when its head has reported it ready, or when it is the
 // first of a new history.
 class KeptContent : public Observer {
@@ -41,6 +41,7 @@ class KeptContent : public Observer {
   // The previous view was that of the epoch before, so nothing has happened in between.
   bool saw_last_ = false;
   std::map<uint64_t, int> node_states_;
+  std::set<uint64_t> undrained_;  // servers that have left before they were drained
   std::map<ShardId, Holders> holders_;
   // Replicas that were reported ready, and that could not read a restored shard; by history and
   // node.
