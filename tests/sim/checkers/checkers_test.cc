@@ -347,6 +347,17 @@ TEST(AppliedOnceTest, APushHasOneVersion) {
               ElementsAre(HasSubstr("push 1")));
 }
 
+TEST(AppliedOnceTest, AStepIsOnePushInAllGenerationsOfItsGroup) {
+  EXPECT_THAT(Watch<AppliedOnce>({Reply({.applied = 7}), Reply({.group_generation = 2,
+                                                                .applied = 7,
+                                                                .duplicate = true,
+                                                                .request = 1})}),
+              IsEmpty());
+  EXPECT_THAT(Watch<AppliedOnce>(
+                  {Reply({.applied = 7}), Reply({.group_generation = 2, .applied = 8})}),
+              ElementsAre(HasSubstr("version 7, then at 8")));
+}
+
 // A push that was not durable is lost with its server, and is new to the next one.
 TEST(AppliedOnceTest, WhatIsNotDurableMayBeForgotten) {
   EXPECT_THAT(Watch<AppliedOnce>(
