@@ -18,8 +18,8 @@ class NamesTest(cluster.ProcessTest):
         self.running = cluster.Cluster(self, servers=2, server_options=["--transport", "tcp"])
 
     def test_a_name_without_an_answer_delays_no_other_peer(self):
-        self.running.servers[1].kill()
         probe = outage.Probe(self, self.running)
+        self.running.servers[1].kill()
         # Server 0 sends the content of all its shards there.
         self.start("server-1", [*self.running.server_arguments(1), "--transport", "tcp", "--loops", 1,
                                 "--advertise-data", _NOWHERE])
