@@ -6,15 +6,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/cluster/limits.h"
+#include "common/cluster/own_pause.h"
 #include "common/net/own_process.h"
 
 namespace covey::scheduler {
 namespace {
 
-// While nodes are alive the actor wakes at this interval; a much longer gap means that the
+// While nodes are alive the actor wakes at this interval, so a much longer gap means that the
 // scheduler itself stood still.
 constexpr absl::Duration kTick = absl::Milliseconds(500);
-constexpr absl::Duration kOwnPauseMin = absl::Seconds(1);
 constexpr size_t kWatchesMax = 2 * kNodesMax;
 
 }  // namespace
@@ -39,8 +39,8 @@ void SchedulerActor::Begin(absl::Time now) {
                                 state_.epoch().value(), "; last decision: ", record.decision()),
            .kinds = {"job"}});
     }
-  } else if (now - last_call_ > kOwnPauseMin) {
-    machines_.membership.DiscountPause(now - last_call_);
+  } else if (const absl::Duration pause = OwnPause(last_call_, now); pause > absl::ZeroDuration()) {
+    machines_.membership.DiscountPause(pause);
   }
   last_call_ = now;
   state_.BeginCall();

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -185,6 +186,10 @@ class ServerProcess {
     });
     over_.WaitFor(drain_deadline + kLeaveMax);
     control_->Stop();
+    if (!actor_->hang().ok()) {
+      LogError("server_ended", {{"reason", actor_->hang().message()}});
+      std::_Exit(1);  // a thread that hangs cannot be waited for
+    }
     EndRecordings();
     for (const auto& data_loop : data_loops_) data_loop->loop->Stop();
     if (store_ != nullptr) store_->Stop();
@@ -260,21 +265,22 @@ class ServerProcess {
   absl::Status StartMetrics() {
     if (config_.metrics.empty()) return absl::OkStatus();
     COVEY_ASSIGN_OR_RETURN(
-        metrics_,
-        MetricsServer::Start({.address = config_.metrics,
-                              .role = "server",
-                              .fill = [this](absl::Time, MetricPage& page) { AddMetrics(page); },
-                              .conditions = [this](absl::Time now) { return Conditions(now); }},
-                             "control", PostTo(*control_)));
+        metrics_, MetricsServer::Start(
+                      {.address = config_.metrics,
+                       .role = "server",
+                       .fill = [this](absl::Time now, MetricPage& page) { AddMetrics(now, page); },
+                       .conditions = [this](absl::Time now) { return Conditions(now); }},
+                      "control", PostTo(*control_)));
     return absl::OkStatus();
   }
 
   // On the control loop's thread, as Conditions.
-  void AddMetrics(MetricPage& page) const {
+  void AddMetrics(absl::Time now, MetricPage& page) const {
     const Member& member = actor_->member();
     AddMemberMetrics(member, config_.insecure, page);
     page.Gauge("covey_loops", "Threads that serve shards.",
                static_cast<double>(data_loops_.size()));
+    AddLoopSilence(actor_->silent_loop(now), page);
     AddMessageMetrics(control_->counters(), page);
     for (const auto& data_loop : data_loops_) {
       const LoopCounts counts = data_loop->counts.Get();
@@ -404,7 +410,8 @@ class ServerProcess {
         EventLoop& loop = *data_loop->loop;
         loop.Post([&loop, epoch](absl::Time, Outbox&) { loop.SetEpoch(epoch); });
       }
-    } else if (member.state() != Member::State::kRegistering && !over_.is_set()) {
+    }
+    if (actor_->is_over() && !over_.is_set()) {
       over_.Set(std::monostate());
       // A server that was drained without a signal ends as if it had received one. A second one
       // would kill it.

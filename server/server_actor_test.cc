@@ -24,7 +24,7 @@ class ServerActorTest : public ::testing::Test {
     }
     return sent;
   }
-  void Register() {
+  void Register(uint32_t heartbeat_ms = 500) {
     const std::vector<Message> sent = Sent();
     ASSERT_EQ(sent.size(), 1u);
     EXPECT_EQ(sent[0].envelope.register_request().role(), proto::SERVER);
@@ -32,7 +32,7 @@ class ServerActorTest : public ::testing::Test {
     Message reply = MakeReply(sent[0]);
     proto::RegisterReply& body = *reply.envelope.mutable_register_reply();
     body.set_node(2);
-    body.set_heartbeat_ms(500);
+    body.set_heartbeat_ms(heartbeat_ms);
     body.set_lease_ms(2000);
     body.mutable_view()->set_epoch(4);
     actor_.Receive(now_, reply, outbox_);
@@ -95,6 +95,12 @@ class ServerActorTest : public ::testing::Test {
       actor_.Receive(now_, confirmation, outbox_);
     }
   }
+  // The other server has the shard, too.
+  void AdoptReplicatedView() {
+    AdoptView(/*holds_shard=*/true, /*draining=*/false);
+    view_.mutable_tables(0)->mutable_shards(0)->add_chain()->set_node(3);
+    AdoptView(/*holds_shard=*/true, /*draining=*/false);
+  }
   void ExpectGoodbye(const std::string& reason) {
     const std::vector<Message> sent = OfKind(&proto::Envelope::has_leave_request);
     ASSERT_EQ(sent.size(), 1u);
@@ -103,6 +109,15 @@ class ServerActorTest : public ::testing::Test {
     reply.envelope.mutable_leave_reply();
     actor_.Receive(now_, reply, outbox_);
     EXPECT_EQ(actor_.member().state(), Member::State::kLeft);
+  }
+
+  // Time passes, in which these data loops report their loads.
+  void Pass(absl::Duration time, const std::vector<uint32_t>& loops) {
+    for (const absl::Time until = now_ + time; now_ < until;) {
+      now_ += absl::Milliseconds(500);
+      for (const uint32_t loop : loops) actor_.Receive(now_, Load(loop, 1), outbox_);
+      actor_.Wake(now_, outbox_);
+    }
   }
 
   ServerActor actor_;
@@ -371,6 +386,77 @@ TEST_F(ServerActorTest, TellsTheSchedulerOfReplicasUntilTheChainIsAnother) {
   now_ += absl::Milliseconds(500);
   actor_.Wake(now_, outbox_);
   EXPECT_TRUE(OfKind(&proto::Envelope::has_replica_report_request).empty());
+}
+
+TEST_F(ServerActorTest, LeavesWhenADataLoopHangs) {
+  Register();
+  AdoptReplicatedView();
+  Pass(absl::Minutes(1), {1, 2});
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
+  Pass(absl::Seconds(2), {1});
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
+  EXPECT_EQ(actor_.silent_loop(now_)->loop, 2u);
+  EXPECT_EQ(actor_.silent_loop(now_)->silence, absl::Seconds(2));
+  Pass(absl::Milliseconds(500), {1});
+  EXPECT_EQ(actor_.hang().message(), "its loop data-2 hangs: silent for 2.5 s");
+  EXPECT_FALSE(actor_.is_over());
+  ExpectGoodbye("its loop data-2 hangs: silent for 2.5 s");
+  EXPECT_TRUE(actor_.is_over());
+}
+
+TEST_F(ServerActorTest, LeavesWhenADataLoopNeverReports) {
+  Register();
+  Pass(absl::Seconds(2), {2});
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
+  Pass(absl::Milliseconds(500), {2});
+  ExpectGoodbye("its loop data-1 hangs: silent for 2.5 s");
+}
+
+// The loop may go on to serve the shard under the lease, so only a death may let others take over.
+TEST_F(ServerActorTest, EndsWithoutAGoodbyeWhereItHasTheOnlyCopy) {
+  int told = 0;
+  actor_.OnChange([&](absl::Time, Outbox&) { told += actor_.is_over(); });
+  Register();
+  AdoptView(/*holds_shard=*/true, /*draining=*/false);
+  Pass(absl::Seconds(3), {1});
+  EXPECT_FALSE(actor_.hang().ok());
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
+  EXPECT_TRUE(actor_.is_over());
+  EXPECT_EQ(told, 1);
+}
+
+TEST_F(ServerActorTest, TakesItsGoodbyeBackWhenItGetsTheOnlyCopy) {
+  Register();
+  AdoptReplicatedView();
+  Pass(absl::Milliseconds(2500), {1});
+  EXPECT_EQ(OfKind(&proto::Envelope::has_leave_request).size(), 1u);
+  EXPECT_FALSE(actor_.is_over());
+  view_.mutable_tables(0)->mutable_shards(0)->mutable_chain()->RemoveLast();
+  AdoptView(/*holds_shard=*/true, /*draining=*/false);
+  EXPECT_TRUE(actor_.is_over());
+  Pass(absl::Seconds(5), {1});
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
+}
+
+TEST_F(ServerActorTest, NoticesAHangBetweenRareHeartbeats) {
+  Register(/*heartbeat_ms=*/60000);
+  const absl::Time hung = now_ + absl::Milliseconds(500);
+  Pass(absl::Milliseconds(500), {1, 2});
+  Pass(absl::Milliseconds(500), {1});
+  EXPECT_EQ(actor_.NextWake(), hung + DataLoopWatch::kSilentMax);
+}
+
+// The whole process stood still, and the reports of its loops wait unread.
+TEST_F(ServerActorTest, ItsOwnPauseIsNoSilenceOfItsLoops) {
+  Register();
+  AdoptReplicatedView();
+  Pass(absl::Seconds(5), {1, 2});
+  now_ += absl::Minutes(1);
+  actor_.Wake(now_, outbox_);
+  Pass(absl::Milliseconds(1500), {1});
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
+  Pass(absl::Seconds(1), {1});
+  EXPECT_EQ(OfKind(&proto::Envelope::has_leave_request).size(), 1u);
 }
 
 }  // namespace

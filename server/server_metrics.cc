@@ -12,6 +12,12 @@ constexpr size_t kTablesNamed = 16;
 
 }  // namespace
 
+void AddLoopSilence(const std::optional<DataLoopWatch::SilentLoop>& longest, MetricPage& page) {
+  page.Gauge("covey_loop_silence_seconds",
+             "Since when the data loop that was heard last of all has reported nothing.",
+             longest ? absl::ToDoubleSeconds(longest->silence) : 0);
+}
+
 void AddLoopMetrics(const ShardCounters& counters, MetricPage& page) {
   const auto count = [&page](absl::string_view name, absl::string_view help, uint64_t value) {
     page.Counter(name, help, static_cast<double>(value));

@@ -2,16 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
 #include "common/metrics/metric_page.h"
 #include "proto/scheduler.pb.h"
+#include "server/data_loop_watch.h"
 #include "server/replication/shard_counters.h"
 
 namespace covey::server {
 
 // What a server shows to Prometheus. Pure.
+
+// Adds the silence of the data loop that has been silent for the longest time; none: 0.
+void AddLoopSilence(const std::optional<DataLoopWatch::SilentLoop>& longest, MetricPage& page);
 
 // Adds what a data loop has counted; for each loop, and the values are added up.
 void AddLoopMetrics(const ShardCounters& counters, MetricPage& page);

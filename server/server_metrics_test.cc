@@ -23,6 +23,14 @@ TEST(ServerMetricsTest, AddsUpLoops) {
   }
 }
 
+TEST(ServerMetricsTest, ShowsTheSilenceOfTheQuietestLoop) {
+  MetricPage none, some;
+  AddLoopSilence(std::nullopt, none);
+  EXPECT_THAT(none.Text(), HasSubstr("\ncovey_loop_silence_seconds 0\n"));
+  AddLoopSilence(DataLoopWatch::SilentLoop{.loop = 2, .silence = absl::Milliseconds(1500)}, some);
+  EXPECT_THAT(some.Text(), HasSubstr("\ncovey_loop_silence_seconds 1.5\n"));
+}
+
 TEST(ServerMetricsTest, DescribesTheLoad) {
   proto::ServerLoad load;
   load.set_table_bytes(100);

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kNameBytesMax = 256;
 
 enum class Other { kNone, kOptional, kNeeded };
-enum class Amount { kNone, kBy, kChance, kFactor, kBitsPerSecond };
+enum class Amount { kNone, kBy, kChance, kFactor, kBitsPerSecond, kLoop };
 
 struct KindInfo {
   FaultKind kind;
@@ -31,6 +31,7 @@ struct KindInfo {
 constexpr KindInfo kKinds[] = {
     {FaultKind::kKill, "kill", false, false, Other::kNone, Amount::kNone},
     {FaultKind::kStop, "stop", false, false, Other::kNone, Amount::kNone},
+    {FaultKind::kHang, "hang", false, false, Other::kNone, Amount::kLoop},
     {FaultKind::kSlow, "slow", false, false, Other::kNone, Amount::kFactor},
     {FaultKind::kRestart, "restart", true, false, Other::kNone, Amount::kNone},
     {FaultKind::kPartition, "partition", false, true, Other::kNeeded, Amount::kNone},
@@ -50,7 +51,7 @@ const KindInfo& InfoOf(FaultKind kind) { return kKinds[static_cast<size_t>(kind)
 
 auto Fields(const Fault& fault) {
   return std::tie(fault.at, fault.duration, fault.kind, fault.target, fault.other, fault.by,
-                  fault.chance, fault.factor, fault.bits_per_second);
+                  fault.chance, fault.factor, fault.bits_per_second, fault.loop);
 }
 
 absl::string_view Nearest(absl::string_view name, const std::vector<std::string>& known) {
@@ -116,6 +117,7 @@ absl::Status ValidateAmount(const Fault& fault, const KindInfo& info) {
       {Amount::kFactor, "factor", fault.factor != 0,
        fault.factor > 1 && std::isfinite(fault.factor), "a number above 1"},
       {Amount::kBitsPerSecond, "bits_per_second", fault.bits_per_second != 0, true, "above 0"},
+      {Amount::kLoop, "loop", fault.loop != 0, true, "the number of a data loop, from 1"},
   };
   for (const Setting& setting : settings) {
     if (setting.amount == info.amount && !setting.given) {

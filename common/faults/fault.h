@@ -19,6 +19,7 @@ enum class FaultKind {
   // A process.
   kKill,     // ends at once, without a farewell; after `duration` a new one is started
   kStop,     // is frozen, then goes on as if nothing had happened
+  kHang,     // one of its data loops is frozen, and its other threads go on
   kSlow,     // everything that it does takes `factor` times as long
   kRestart,  // once: ends at once if it runs, and a new one is started
   // Messages between processes.
@@ -56,6 +57,7 @@ struct Fault {
   double chance = 0;
   double factor = 0;
   uint64_t bits_per_second = 0;
+  uint64_t loop = 0;  // from 1; a process without this loop is not affected
 
   // Line of the fault file, for messages; 0 = not from a file. Not part of the value.
   int line = 0;

@@ -69,6 +69,7 @@ std::vector<Key> ArgumentKeys(Fault* fault) {
       {"factor", [fault](absl::string_view text) { return ReadNumber(text, &fault->factor); }},
       {"bits_per_second",
        [fault](absl::string_view text) { return ReadCount(text, &fault->bits_per_second); }},
+      {"loop", [fault](absl::string_view text) { return ReadCount(text, &fault->loop); }},
   };
 }
 
@@ -233,6 +234,7 @@ std::string PrintFault(const Fault& fault) {
   if (fault.bits_per_second != 0) {
     arguments.push_back(absl::StrCat("bits_per_second: ", fault.bits_per_second));
   }
+  if (fault.loop != 0) arguments.push_back(absl::StrCat("loop: ", fault.loop));
   if (!arguments.empty()) {
     absl::StrAppend(&text, ", args: {", absl::StrJoin(arguments, ", "), "}");
   }

@@ -25,6 +25,7 @@ namespace covey {
 // | kind                                   | target   | args                    | `for`    |
 // | -------------------------------------- | -------- | ----------------------- | -------- |
 // | kill, stop, isolate                    | node     |                         | optional |
+// | hang                                   | node     | loop                    | optional |
 // | slow                                   | node     | factor                  | optional |
 // | restart                                | node     |                         | no       |
 // | partition, one-way-partition, clog     | node     | other                   | optional |

@@ -29,7 +29,8 @@ Fault DrawFault(Random& random) {
               .by = duration(),
               .chance = random.Uniform() + 1e-9,
               .factor = 1 + 1e6 * random.Uniform(),
-              .bits_per_second = 1 + random.Next() / 2};
+              .bits_per_second = 1 + random.Next() / 2,
+              .loop = 1 + random.Below(9)};
   if (random.Chance(0.8)) fault.duration = duration();
   return fault;
 }
@@ -45,6 +46,7 @@ Fault Fit(Fault fault) {
     if (says("no args.chance")) fault.chance = 0;
     if (says("no args.factor")) fault.factor = 0;
     if (says("no args.bits_per_second")) fault.bits_per_second = 0;
+    if (says("no args.loop")) fault.loop = 0;
     if (!says("no `for`") && !says("takes no")) {
       ADD_FAILURE() << text;
       return fault;

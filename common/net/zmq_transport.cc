@@ -17,6 +17,8 @@
 #include "common/net/seal/refusal_log.h"
 #include "common/net/seal/sealed_inbox.h"
 #include "common/net/zmq/connection_monitor.h"
+#include "common/net/zmq/name_lookup.h"
+#include "common/net/zmq/named_endpoints.h"
 #include "common/net/zmq/part_reader.h"
 #include "common/net/zmq/routing_id.h"
 #include "common/net/zmq/socket_poller.h"
@@ -88,21 +90,20 @@ class SocketTransport : public ZmqTransport {
     const auto found = routes_.find(peer);
     if (found != routes_.end() && found->second.endpoint == endpoint) return;
     DropRoute(peer);
-    auto dealer = std::make_unique<ZmqSocket>(context_, ZmqSocket::Kind::kDealer, socket_limits_);
-    if (zmq_connect(dealer->handle(), endpoint.c_str()) != 0) {
-      LogWarning("route_refused", {{"peer", peer.node.value()},
-                                   {"endpoint", endpoint},
-                                   {"reason", zmq_strerror(zmq_errno())}});
-      return;
+    Route& route = routes_[peer];
+    route.endpoint = endpoint;
+    if (NameLookup::IsNeeded(endpoint)) {
+      names_.Add(peer, endpoint);
+    } else {
+      Connect(peer, endpoint, route);
     }
-    poller_.Add(*dealer);
-    routes_.emplace(peer, Route{.endpoint = endpoint, .dealer = std::move(dealer)});
   }
 
   void DropRoute(const Address& peer) override {
     const auto found = routes_.find(peer);
     if (found == routes_.end()) return;
-    poller_.Remove(*found->second.dealer);
+    names_.Remove(peer);
+    Disconnect(found->second);
     routes_.erase(found);
   }
 
@@ -153,6 +154,7 @@ class SocketTransport : public ZmqTransport {
   }
 
   void Wait(absl::Duration timeout) override {
+    if (names_.any()) timeout = std::min(timeout, FollowNames(MonotonicNow()));
     poller_.Wait(inbox_ && inbox_->holds_any() ? std::min(timeout, kHeldTryEvery) : timeout);
   }
   void WakeUp() override { poller_.WakeUp(); }
@@ -166,8 +168,34 @@ class SocketTransport : public ZmqTransport {
  private:
   struct Route {
     std::string endpoint;
-    std::unique_ptr<ZmqSocket> dealer;
+    std::unique_ptr<ZmqSocket> dealer;  // null: its name has no address yet, or it was refused
   };
+
+  // `endpoint`: with an address.
+  void Connect(const Address& peer, const std::string& endpoint, Route& route) {
+    Disconnect(route);
+    auto dealer = std::make_unique<ZmqSocket>(context_, ZmqSocket::Kind::kDealer, socket_limits_);
+    if (zmq_connect(dealer->handle(), endpoint.c_str()) != 0) {
+      LogWarning("route_refused", {{"peer", peer.node.value()},
+                                   {"endpoint", endpoint},
+                                   {"reason", zmq_strerror(zmq_errno())}});
+      return;
+    }
+    poller_.Add(*dealer);
+    route.dealer = std::move(dealer);
+  }
+  void Disconnect(Route& route) {
+    if (route.dealer == nullptr) return;
+    poller_.Remove(*route.dealer);
+    route.dealer.reset();
+  }
+  // Connects the peers whose names have got an address. Returns when to call it again.
+  absl::Duration FollowNames(absl::Time now) {
+    for (const auto& [peer, endpoint] : names_.TakeChanges(now)) {
+      Connect(peer, endpoint, routes_.at(peer));
+    }
+    return std::max(absl::ZeroDuration(), names_.NextChange(now) - now);
+  }
 
   absl::Status Transmit(ZmqSocket& socket, size_t head_bytes, Message& message) {
     return sealer_ ? SendSealedMessage(socket, head_bytes, message, *sealer_)
@@ -210,6 +238,7 @@ class SocketTransport : public ZmqTransport {
   std::unique_ptr<ZmqSocket> router_;
   std::unique_ptr<ConnectionMonitor> monitor_;
   absl::btree_map<Address, Route> routes_;
+  NamedEndpoints names_{{}};  // of routes
   SocketPoller poller_;
   TransportCounters counters_;
   RefusalLog refusals_;

@@ -46,7 +46,12 @@ struct ZmqOptions {
 // references.
 //
 // When a connection breaks, its waiting messages stay queued, and go to the process that listens at
-// the endpoint next. If that process is another node, it drops them (event_loop.h).
+// the endpoint next. If that process is another node, it drops them (event_loop.h). A connection
+// breaks, and is made again, when the other host has acknowledged nothing for 5 s; so messages flow
+// again within seconds after a cut of any length.
+//
+// A name in an endpoint is looked up without delaying anything else. Messages to a peer whose name
+// has no address yet are dropped.
 //
 // Sealed messages of a process that is not in the view yet are held for a moment
 // (seal/sealed_inbox.h).

@@ -14,6 +14,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/base/clock.h"
 #include "common/base/random.h"
@@ -78,6 +79,36 @@ TEST(ZmqTransportTest, AnAddressOfNobodyIsRefused) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(MakeZmqTransport({.listen = "nonsense"}).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ZmqTransportTest, ReachesAPeerByItsName) {
+  const auto peer = MustMake({.listen = "tcp://127.0.0.1:0"});
+  const auto sender = MustMake({});
+  const Address to = {NodeId(2), 0};
+  sender->SetRoute(to, absl::StrReplaceAll(peer->endpoint(), {{"127.0.0.1", "localhost"}}));
+  const absl::Time until = MonotonicNow() + absl::Seconds(20);
+  bool arrived = false;
+  while (!arrived && MonotonicNow() < until) {
+    Message message;
+    message.set_to(to);
+    sender->Send(std::move(message));  // dropped, before the name has an address
+    sender->Wait(absl::Milliseconds(2));
+    peer->Wait(absl::Milliseconds(2));
+    peer->Receive(1, [&](Message) { arrived = true; });
+  }
+  EXPECT_TRUE(arrived);
+}
+
+TEST(ZmqTransportTest, APeerWithoutAnAddressIsARouteLikeAnyOther) {
+  const auto sender = MustMake({});
+  const Address to = {NodeId(2), 0};
+  sender->SetRoute(to, "tcp://nowhere.invalid:7000");
+  Message message;
+  message.set_to(to);
+  sender->Send(std::move(message));
+  EXPECT_EQ(sender->counters().dropped, 1u);
+  sender->DropRoute(to);
+  sender->Wait(absl::Milliseconds(20));
 }
 
 // A transport, and a stranger that sends it arbitrary bytes.

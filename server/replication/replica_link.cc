@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/cluster/limits.h"
+#include "common/cluster/own_pause.h"
 #include "common/cluster/retry_policy.h"
 
 namespace covey::server {
@@ -260,6 +261,8 @@ void ReplicaLink::Query(Outbox& outbox) const {
 }
 
 void ReplicaLink::Wake(absl::Time now, Outbox& outbox) {
+  // While this server stood still itself, the successor's replies may have waited unread.
+  silent_since_ = std::min(now, silent_since_ + OwnPause(NextWake(), now));
   if (now < retry_at_ || !OwesReply()) return;
   ++retries_;
   // The resent record may have been lost again.

@@ -265,6 +265,30 @@ TEST_F(ReplicationRepeats, SaysThatASuccessorIsSilent) {
   EXPECT_THAT(chain.Answers(), SizeIs(1));
 }
 
+TEST_F(ReplicationRepeats, ItsOwnPauseIsNoSilenceOfTheSuccessor) {
+  ChainDriver chain(kAsync, 0, 2, 2);
+  chain.PublishToAll();
+  chain.Deliver(0, Push(1, 1));
+  // The head stands still, and wakes before it has read what the successor has sent.
+  chain.now += absl::Seconds(4);
+  Outbox outbox;
+  chain.actor(0).Wake(chain.now, outbox);
+  for (const Message& message : outbox.TakeMessages()) {
+    EXPECT_FALSE(message.envelope.has_replica_report_request());
+  }
+  chain.Pass(absl::Milliseconds(10));
+  EXPECT_THAT(chain.Answers(), SizeIs(1));
+
+  // A successor that is silent from then on is reported.
+  chain.Kill(1);
+  chain.Deliver(0, Push(2, 1));
+  chain.now += absl::Seconds(4);
+  chain.Pass(absl::Milliseconds(2400));
+  EXPECT_THAT(chain.Reports(), IsEmpty());
+  chain.Pass(absl::Milliseconds(700));
+  EXPECT_THAT(chain.Reports(), SizeIs(1));
+}
+
 TEST_F(ReplicationRepeats, OnlySoManyRecordsWaitForTheSuccessor) {
   ChainDriver chain(kAsync, 0, 2, 2);
   chain.PublishToAll();

@@ -98,6 +98,7 @@ class Pages {
     AddProcessMetrics("server", page);
     AddMemberMetrics(member_, /*is_insecure=*/false, page);
     page.Gauge("covey_loops", "Threads that serve shards.", 1);
+    server::AddLoopSilence(std::nullopt, page);
     AddMessageMetrics({}, page);
     server::AddLoopMetrics({}, page);
     proto::ServerLoad load;
@@ -137,7 +138,7 @@ TEST(MetricPagesTest, AreSmallAt100Nodes) {
   const size_t server = SeriesOf(pages.OfServer());
   const size_t worker = SeriesOf(pages.OfWorker());
   EXPECT_EQ(scheduler, 273u);
-  EXPECT_EQ(server, 77u);
+  EXPECT_EQ(server, 78u);
   EXPECT_EQ(worker, 31u);
   EXPECT_LE(scheduler + kServers * server, 2000u);
 }

@@ -54,6 +54,10 @@ class Probe:
         return max([0.0, *(float(event[field]) for event in ledger.events(self.child, "rate")
                            if begin <= float(event["ended"]) <= end)])
 
+    def newest(self):
+        """The end of the newest interval with figures."""
+        return max(float(event["ended"]) for event in ledger.events(self.child, "rate"))
+
     def stop(self, test):
         """Ends it, after checking that it has not failed by itself."""
         test.assertTrue(self.child.running(), self.child)

@@ -9,11 +9,14 @@ Each process is on a machine of its own; the test controls the packets between m
 import os
 import time
 
-from tests.process import chains, cluster, figures, ledger, network, program
+from tests.process import chains, cluster, figures, ledger, network, outage, program
 
 _SERVERS = 3
 # After healing everything is whole within this time on a quiet machine; a hang takes longer.
 _CONVERGE_SECONDS = 30
+# TCP alone would wait for about as long again after such a cut.
+_LONG_CUT_SECONDS = 60
+_FIRST_PUSH_SECONDS = 10
 _FIGURES = figures.Figures(rounds=1)
 
 
@@ -151,6 +154,31 @@ class PartitionTest(cluster.ProcessTest):
                 if node["state"] == "DEAD"]
         self.assertEqual([], dead)
         self._heal("bad network")
+
+
+class LongCutTest(cluster.ProcessTest):
+    def test_pushes_flow_soon_after_a_long_cut(self):
+        relayed = network.Relayed(
+            self, ["scheduler", *(f"server-{rank}" for rank in range(_SERVERS)), "client"])
+        running = RelayedCluster(self, relayed)
+        probe = outage.Probe(self, running, where=relayed.nodes["client"].command(),
+                             options=["--deadline", f"{3 * _LONG_CUT_SECONDS}s"])
+        heads = {}
+        for (table, _), chain in chains.of(chains.await_whole(running)).items():
+            heads.setdefault(chain[0][0], []).append(int(table.removeprefix("probe/")))
+        head, tables = sorted(heads.items())[0]
+        cut = time.time()
+        # The scheduler hears both sides, so no other server takes over.
+        relayed.fault("partition", head, other="client")
+        program.await_true(lambda: time.time() - cut > _LONG_CUT_SECONDS, "the end of the cut",
+                           2 * _LONG_CUT_SECONDS)
+        relayed.heal()
+        healed = time.time()
+        seconds = [probe.outage(table, cut, 3 * _LONG_CUT_SECONDS) - (healed - cut)
+                   for table in tables]
+        _FIGURES.add("cut for a minute: healed until a push succeeds", seconds)
+        self.assertGreater(min(seconds), 0)
+        self.assertLessEqual(max(seconds), _FIRST_PUSH_SECONDS)
 
 
 if __name__ == "__main__":

@@ -76,6 +76,7 @@ LinkEffects EffectsOn(std::span<const Fault> in_force, absl::string_view from,
         break;
       case FaultKind::kKill:
       case FaultKind::kStop:
+      case FaultKind::kHang:
       case FaultKind::kSlow:
       case FaultKind::kRestart:
       case FaultKind::kDisconnect:

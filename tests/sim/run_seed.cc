@@ -10,6 +10,7 @@
 #include "common/base/planted_bug_switch.h"
 #include "scheduler/state/view_lookup.h"
 #include "tests/sim/administrator.h"
+#include "tests/sim/checkers/answered_pushes.h"
 #include "tests/sim/checkers/applied_once.h"
 #include "tests/sim/checkers/asked_history.h"
 #include "tests/sim/checkers/chain_fence.h"
@@ -61,6 +62,7 @@ FaultPlan DrawFor(const SimConfig& config, const SimCluster& cluster, Random ran
     }
   }
   targets.patience = config.scheduler.silence_min;
+  targets.data_loops = config.data_loops;
   targets.mortal_servers = targets.servers;
   // The first server is never asked to leave, so the work can finish.
   targets.mortal_servers.erase(targets.mortal_servers.begin());
@@ -211,6 +213,8 @@ SeedResult RunSeed(const SeedOptions& options) {
   ReturnedFrames returned_frames(violations);
   RareEvents rare_events(simulator);
   SimCluster cluster(simulator, config);
+  AnsweredPushes answered_pushes(
+      config.answer, [&cluster] { return cluster.healed_at(); }, violations);
   ChainFence chain_fence(
       [&cluster](absl::string_view server, uint32_t loop, ShardId shard) {
         return HeldBy(cluster.FindReplica(server, loop, shard));
@@ -224,7 +228,7 @@ SeedResult RunSeed(const SeedOptions& options) {
   for (Observer* checker : std::initializer_list<Observer*>{
            &view_history, &departed_nodes, &one_owner, &shard_clocks, &applied_once,
            &fenced_producers, &chain_fence, &forged_messages, &asked_history, &kept_content,
-           &returned_frames, &rare_events}) {
+           &returned_frames, &rare_events, &answered_pushes}) {
     cluster.AddObserver(*checker);
   }
   workload->SetUp(cluster);

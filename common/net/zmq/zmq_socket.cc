@@ -13,6 +13,14 @@ namespace {
 
 constexpr int kHandshakeMilliseconds = 5000;
 constexpr int kReconnectMillisecondsMax = 1000;
+// TCP waits for twice as long from try to try, and would let nothing pass for up to a minute after
+// a link was cut for a minute. So a connection ends when the other host has acknowledged nothing
+// for this duration, and attempts to make another one are short.
+constexpr int kUnacknowledgedMillisecondsMax = 5000;
+constexpr int kConnectMillisecondsMax = 2000;
+// The same for a connection without traffic, whose host may be gone for good.
+constexpr int kIdleSeconds = 10;
+constexpr int kProbeSeconds = 2;
 constexpr int kBacklog = 1024;
 
 int TypeOf(ZmqSocket::Kind kind) {
@@ -38,7 +46,11 @@ ZmqSocket::ZmqSocket(void* context, Kind kind, const Limits& limits)
     SetOption(handle_, ZMQ_RCVHWM, std::min(limits.queue_messages, limits.arrived_messages));
     SetOption(handle_, ZMQ_HANDSHAKE_IVL, kHandshakeMilliseconds);
     SetOption(handle_, ZMQ_RECONNECT_IVL_MAX, kReconnectMillisecondsMax);
+    SetOption(handle_, ZMQ_CONNECT_TIMEOUT, kConnectMillisecondsMax);
+    SetOption(handle_, ZMQ_TCP_MAXRT, kUnacknowledgedMillisecondsMax);
     SetOption(handle_, ZMQ_TCP_KEEPALIVE, 1);
+    SetOption(handle_, ZMQ_TCP_KEEPALIVE_IDLE, kIdleSeconds);
+    SetOption(handle_, ZMQ_TCP_KEEPALIVE_INTVL, kProbeSeconds);
   }
   if (kind == Kind::kRouter) {
     SetOption(handle_, ZMQ_ROUTER_MANDATORY, 1);

@@ -9,8 +9,9 @@ void AppliedOnce::OnSend(absl::Time, const Message& message) {
   // new.
   if (!reply || reply->push == nullptr || !reply->push->durable()) return;
   const proto::PushId& id = reply->push->id();
+  const bool is_group = id.producer_kind() == proto::PushId::GROUP;
   Push& push = pushes_[{reply->history, id.producer_kind(), id.producer(),
-                        id.producer_incarnation(), id.sequence()}];
+                        is_group ? 0 : id.producer_incarnation(), id.sequence()}];
   const uint64_t version = reply->push->applied_version();
   const std::pair<uint64_t, uint64_t> request{message.to().node.value(),
                                               message.envelope.header().request_id()};

@@ -15,14 +15,15 @@ namespace covey::sim {
 
 // Invariant: within one history of a shard a push is taken as new at most once. It has one version
 // at which it was applied; every later reply for the same push id repeats that version, whichever
-// server gives it. Only replies that call the push durable count; others may be forgotten.
+// server gives it. A step of a group is one push, under whichever generation of the group it is
+// pushed. Only replies that call the push durable count; others may be forgotten.
 class AppliedOnce : public Observer {
  public:
   explicit AppliedOnce(Violations& violations) : violations_(violations) {}
   void OnSend(absl::Time now, const Message& message) override;
 
  private:
-  // Producer kind, producer, its incarnation, sequence.
+  // Producer kind, producer, its incarnation (0 for groups), sequence.
   using PushKey = std::tuple<ShardHistory, int, uint64_t, uint64_t, uint64_t>;
 
   struct Push {

@@ -11,6 +11,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/cluster/limits.h"
+#include "tests/sim/checkers/answered_pushes.h"
 #include "tests/sim/checkers/applied_once.h"
 #include "tests/sim/checkers/asked_history.h"
 #include "tests/sim/checkers/chain_fence.h"
@@ -363,6 +364,16 @@ TEST(AppliedOnceTest, APushHasOneVersion) {
               ElementsAre(HasSubstr("push 1")));
 }
 
+TEST(AppliedOnceTest, AStepIsOnePushInAllGenerationsOfItsGroup) {
+  EXPECT_THAT(Watch<AppliedOnce>(
+                  {Reply({.applied = 7}),
+                   Reply({.group_generation = 2, .applied = 7, .duplicate = true, .request = 1})}),
+              IsEmpty());
+  EXPECT_THAT(
+      Watch<AppliedOnce>({Reply({.applied = 7}), Reply({.group_generation = 2, .applied = 8})}),
+      ElementsAre(HasSubstr("version 7, then at 8")));
+}
+
 // A push that was not durable is lost with its server, and is new to the next one.
 TEST(AppliedOnceTest, WhatIsNotDurableMayBeForgotten) {
   EXPECT_THAT(Watch<AppliedOnce>(
@@ -370,6 +381,40 @@ TEST(AppliedOnceTest, WhatIsNotDurableMayBeForgotten) {
               IsEmpty());
   EXPECT_THAT(Watch<AppliedOnce>({Reply({.applied = 6}), Reply({.owner = 3, .applied = 7})}),
               ElementsAre(HasSubstr("version 6, then at 7")));
+}
+
+// A push of node 9, or of another one that asks for values.
+Message Push(uint64_t request, bool reads = false) {
+  Message message = From(9, 2);
+  message.envelope.mutable_header()->set_request_id(request);
+  proto::PushRequest& push = *message.envelope.mutable_push_request();
+  if (reads) push.mutable_read();
+  return message;
+}
+
+TEST(AnsweredPushesTest, WithoutFaultsAPushIsAnsweredSoon) {
+  const absl::Time start = absl::UnixEpoch();
+  const absl::Time healed = start + absl::Seconds(100);
+  Violations violations;
+  AnsweredPushes checker(
+      absl::Seconds(10), [healed] { return healed; }, violations);
+  checker.OnSend(start, Push(1));
+  checker.OnSend(start, Push(2));
+  checker.OnSend(start, Push(3, /*reads=*/true));
+  checker.OnSend(start, Push(4));
+  checker.OnSend(start + absl::Seconds(50), Push(1));
+  checker.OnSend(healed + absl::Seconds(1), Reply({.to = 9, .request = 2}));
+  checker.OnSend(healed + absl::Seconds(10), Push(1));
+  // It has been answered, and asks whether it is durable; or it may wait for others.
+  checker.OnSend(healed + absl::Seconds(11), Push(2));
+  checker.OnSend(healed + absl::Seconds(11), Push(3, /*reads=*/true));
+  EXPECT_THAT(violations.found(), IsEmpty());
+  Message refused = Reply({.to = 9, .request = 4});
+  SetStatus(absl::UnavailableError("the lease has expired"), refused);
+  checker.OnSend(healed + absl::Seconds(11), refused);
+  checker.OnSend(healed + absl::Seconds(11), Push(4));
+  EXPECT_THAT(violations.found(),
+              ElementsAre(HasSubstr("request 4 of node 9 has not been answered for 11s")));
 }
 
 TEST(AskedHistoryTest, NobodyIsServedFromAnotherHistory) {

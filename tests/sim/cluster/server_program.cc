@@ -28,7 +28,10 @@ std::vector<Actor*> ServerProgram::loops() {
   return loops;
 }
 
-Program::Outcome ServerProgram::outcome() const { return OutcomeOf(control_.member()); }
+Program::Outcome ServerProgram::outcome() const {
+  if (!control_.hang().ok()) return control_.is_over() ? Outcome::kFailed : Outcome::kRunning;
+  return OutcomeOf(control_.member());
+}
 
 const server::Replica* ServerProgram::FindReplica(uint32_t loop, ShardId shard) const {
   return loop == 0 || loop > data_.size() ? nullptr : data_[loop - 1]->FindReplica(shard);

@@ -30,7 +30,7 @@ class ServerProgram : public Program {
   NodeId node() const override { return control_.member().node(); }
   Epoch epoch() const override { return control_.member().view()->epoch(); }
   absl::Duration TakeDeviceTime(size_t loop) override;
-  // A server leaves once it has drained.
+  // A server leaves once it has drained, and fails when one of its data loops hangs.
   Outcome outcome() const override;
   // As after SIGTERM.
   void Terminate(absl::Time now, absl::Duration drain_deadline, Outbox& outbox) {

@@ -49,6 +49,8 @@ struct SimConfig {
   // The duration of the faults, and the time that the cluster then has to finish its work.
   absl::Duration safety;
   absl::Duration liveness = absl::Seconds(1200);
+  // Time after the last fault within which a push is answered.
+  absl::Duration answer = absl::Seconds(1200);
   // Time after the last fault within which every shard has all its replicas again.
   absl::Duration repair = absl::Seconds(300);
 

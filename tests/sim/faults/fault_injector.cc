@@ -71,6 +71,8 @@ void FaultInjector::BeginAtProcess(const Fault& fault) {
       return world_.start(index);
     case FaultKind::kStop:
       return target.Pause();
+    case FaultKind::kHang:
+      return target.Hang(fault.loop);
     case FaultKind::kSlow:
       return target.SetSlowness(fault.factor);
     default:
@@ -108,6 +110,8 @@ void FaultInjector::End(const Active& active) {
       return world_.start(index);
     case FaultKind::kStop:
       return target.Resume();
+    case FaultKind::kHang:
+      return target.Unhang(fault.loop);
     case FaultKind::kSlow:
       return target.SetSlowness(1);
     case FaultKind::kPartition:

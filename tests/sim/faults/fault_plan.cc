@@ -32,6 +32,8 @@ constexpr KindDraw kKinds[] = {
 
 constexpr double kServerDeathsChance = 0.25;
 constexpr double kWorkerDeathsChance = 0.25;
+constexpr double kHangsChance = 0.2;
+constexpr uint64_t kHangsMax = 3;
 constexpr double kZombiesChance = 0.35;
 constexpr uint64_t kZombiesMax = 3;
 
@@ -111,6 +113,20 @@ void DrawDeaths(Random random, double chance, std::vector<std::string> names, si
   }
 }
 
+// A data loop of a server hangs for a moment, or for longer than the server waits for it.
+void DrawHangs(Random random, const FaultTargets& targets, absl::Duration safety, FaultPlan& plan) {
+  if (targets.servers.empty() || !random.Chance(kHangsChance)) return;
+  const uint64_t count = 1 + random.Below(kHangsMax);
+  for (uint64_t i = 0; i < count; ++i) {
+    plan.push_back({.at = InMilliseconds(safety * random.Uniform()),
+                    .duration = InMilliseconds(
+                        DrawDuration(random, absl::Milliseconds(100), absl::Seconds(20))),
+                    .kind = FaultKind::kHang,
+                    .target = targets.servers[random.Below(targets.servers.size())],
+                    .loop = 1 + random.Below(targets.data_loops)});
+  }
+}
+
 void DrawZombie(Random random, const FaultTargets& targets, absl::Duration safety,
                 FaultPlan& plan) {
   const absl::Duration at = InMilliseconds(safety * random.Uniform());
@@ -158,6 +174,7 @@ FaultPlan DrawFaults(Random random, const FaultTargets& targets, absl::Duration 
   DrawDeaths(random.Split(2), kWorkerDeathsChance, targets.mortal_workers,
              targets.worker_deaths_max, safety, plan);
   DrawZombies(random.Split(3), targets, safety, plan);
+  DrawHangs(random.Split(4), targets, safety, plan);
   std::stable_sort(plan.begin(), plan.end(),
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });
   return plan;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct FaultTargets {
   // Servers that may be declared dead while a fault lasts, and the scheduler's time-out for them.
   std::vector<std::string> servers;
   absl::Duration patience;
+  uint64_t data_loops = 1;  // of each server
   // Servers that may be killed forever, and the most of them that are.
   std::vector<std::string> mortal_servers;
   size_t server_deaths_max = 0;

@@ -78,6 +78,19 @@ void Process::Resume() {
   for (size_t i = 0; i < loops_.size(); ++i) Schedule(i);
 }
 
+void Process::Hang(size_t loop) {
+  if (!running() || loop >= loops_.size()) return;
+  if (simulator_.tracing()) simulator_.Trace(absl::StrCat("hang ", options_.name, " loop ", loop));
+  ++loops_[loop].hangs;
+}
+
+void Process::Unhang(size_t loop) {
+  if (!running() || loop >= loops_.size()) return;
+  if (loops_[loop].hangs == 0 || --loops_[loop].hangs > 0) return;
+  if (simulator_.tracing()) simulator_.Trace(absl::StrCat("go on ", options_.name, " loop ", loop));
+  Schedule(loop);
+}
+
 void Process::Arrive(size_t loop, Message message) {
   if (loops_[loop].inbox.size() >= options_.inbox_max) {
     simulator_.Count("inbox_full");
@@ -94,6 +107,7 @@ void Process::Enqueue(size_t loop, Message message) {
 void Process::Schedule(size_t index) {
   if (!running() || paused()) return;
   Loop& loop = loops_[index];
+  if (loop.hangs > 0) return;
   absl::Time next = simulator_.now();
   if (loop.started && loop.inbox.empty()) next = std::max(next, loop.actor->NextWake());
   next = std::max(next, loop.busy_until);
@@ -110,7 +124,7 @@ void Process::Run(size_t index) {
   const absl::Time now = simulator_.now();
   if (now < loop.scheduled) return;  // An earlier event has superseded this one.
   loop.scheduled = absl::InfiniteFuture();
-  if (paused()) return;
+  if (paused() || loop.hangs > 0) return;
   Outbox outbox;
   Message message;
   std::vector<LentFrames::LoanId> lent;

@@ -99,6 +99,9 @@ class Process {
   // Calls nest.
   void Pause();
   void Resume();
+  // The same for one loop, while the others go on. Without effect when there is no such loop.
+  void Hang(size_t loop);
+  void Unhang(size_t loop);
   // Sends to its first loop, from its own sockets; lost when the process does not run.
   void Tell(Message message);
   // Calls `work` on its first loop, between two messages; not at all when it is down or paused.
@@ -123,6 +126,7 @@ class Process {
     absl::Time busy_until = absl::InfinitePast();
     absl::Time scheduled = absl::InfiniteFuture();
     bool started = false;
+    int hangs = 0;
   };
 
   // A message from the network, dropped when the inbox is full. Messages from the process's own

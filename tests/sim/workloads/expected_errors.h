@@ -5,22 +5,28 @@
 
 namespace covey::sim {
 
-// Errors that faults explain; any other error is a violation.
-inline bool IsExpected(const absl::Status& status) {
+// Errors of pushes and pulls that faults explain; any other error is a violation. A server that
+// cannot be reached, or does not serve the shard, is no error: the client retries until the
+// deadline.
+inline bool IsExpectedOfOperation(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
     case absl::StatusCode::kDeadlineExceeded:  // The fault outlasted the caller's time-out.
     case absl::StatusCode::kAborted:           // Declared dead in the meantime.
-    case absl::StatusCode::kUnavailable:
       return true;
     default:
       return false;
   }
 }
 
+// The same for requests to the scheduler.
+inline bool IsExpected(const absl::Status& status) {
+  return IsExpectedOfOperation(status) || absl::IsUnavailable(status);
+}
+
 // The same for a flush, which reports pushes that were lost with the content of a shard.
 inline bool IsExpectedOfFlush(const absl::Status& status, bool history_was_lost) {
-  return absl::IsDataLoss(status) ? history_was_lost : IsExpected(status);
+  return absl::IsDataLoss(status) ? history_was_lost : IsExpectedOfOperation(status);
 }
 
 }  // namespace covey::sim

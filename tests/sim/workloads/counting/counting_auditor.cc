@@ -117,7 +117,7 @@ void CountingAuditor::Ended(bool push, const absl::Status& status, client::Clien
   gradient_.clear();
   if (!status.ok()) {
     // A server may have been declared dead just before the faults ended; then retry once.
-    if (!IsExpected(status)) run_.violations.Add(kCounting, status.ToString());
+    if (!IsExpectedOfOperation(status)) run_.violations.Add(kCounting, status.ToString());
     fillers_ = 0;
     return;
   }

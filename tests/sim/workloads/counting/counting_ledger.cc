@@ -109,6 +109,7 @@ void CountingLedger::NotePush(const Message& message) {
   const proto::PushRequest& push = message.envelope.push_request();
   if (push.flush()) hurried_.insert(shard);
   if (!push.functions().empty()) {
+    has_functions_ = true;
     const uint64_t slot = SlotOfFunction(push.functions(0));
     slot_of_[{shard, id.producer(), id.producer_incarnation(), id.sequence()}] = slot;
     pushed_.insert({shard, slot});
@@ -168,6 +169,11 @@ void CountingLedger::CheckValues(const ShardReply& reply) {
     violations_.Add("counting", absl::StrCat("shard ", reply.history.shard.index.value(),
                                              " is at version ", version, " of ", arrivals_,
                                              " arrivals each, and holds ", included, " pushes"));
+  }
+  if (const uint64_t samples = reply.state->samples(); !has_functions_ && samples != included) {
+    violations_.Add("counting",
+                    absl::StrCat("shard ", reply.history.shard.index.value(), " at version ",
+                                 version, " holds ", included, " pushes, and counts ", samples));
   }
 }
 

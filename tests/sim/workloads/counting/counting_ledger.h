@@ -26,7 +26,9 @@ namespace covey::sim {
 //    applied, and every nonzero slot belongs to a push;
 //  - the version counts the updates, of `arrivals` pushes each. When a client flushes, or replicas
 //    join a head that was alone, the head applies its partial buffer: an update of fewer pushes has
-//    more of each.
+//    more of each;
+//  - the shard has counted as many samples as pushes, which have one each. (Twice a half is one, so
+//    values alone do not show that a push was applied twice.) Functions have none.
 // And of a table with a norm gate:
 //  - no push but a wild one is kept out, and none that is kept out is in any version;
 //  - no wild push is applied once some producer that lives has had as many ordinary ones applied,
@@ -97,6 +99,7 @@ class CountingLedger : public Observer {
   bool history_was_lost_ = false;
   bool rows_are_late_ = false;
   bool is_gated_ = false;
+  bool has_functions_ = false;  // some push is one
   // By history and producer: the versions of its ordinary pushes.
   std::map<ShardHistory, std::map<uint64_t, std::set<uint64_t>>> ordinary_;
   std::set<uint64_t> alive_;  // nodes, by the newest view

@@ -26,7 +26,7 @@ void CountingOutcomes::PushEnded(const client::OperationResult& result, const Pu
 }
 
 void CountingOutcomes::Failed(const absl::Status& status) {
-  if (!IsExpected(status)) violations_.Add(kCounting, status.ToString());
+  if (!IsExpectedOfOperation(status)) violations_.Add(kCounting, status.ToString());
   ++failed_;
   if (!must_succeed_) return;
   violations_.Add(kCounting,

@@ -210,7 +210,7 @@ void SnapshotTrainer::Pushed(absl::Time now, GroupId group, const absl::Status& 
   under_way_ = false;
   next_ = now + think_max_ * random_.Uniform();
   // A trainer that has survived its job is refused in one way or another.
-  if (!IsExpected(status) && job_ == run_.progress.job) {
+  if (!IsExpectedOfOperation(status) && job_ == run_.progress.job) {
     run_.violations.Add(kSnapshot, absl::StrCat("step ", step_, ": ", status.ToString()));
   }
   again_ = !status.ok();

@@ -192,7 +192,7 @@ void StalenessTrainer::Ended(absl::Time now, const absl::Status& status) {
   next_ = now + think_max_ * random_.Uniform();
   status.ok() ? ++run_.progress.succeeded : ++run_.progress.failed;
   const bool must_succeed = step_ > run_.plan.ordinary_steps || MayNotFail();
-  if (!IsExpected(status) || (!status.ok() && must_succeed)) {
+  if (!IsExpectedOfOperation(status) || (!status.ok() && must_succeed)) {
     run_.violations.Add(kStaleness, absl::StrCat("step ", step_, ": ", status.ToString()));
   }
 }

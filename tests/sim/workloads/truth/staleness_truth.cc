@@ -17,10 +17,12 @@ StalenessTruth::StalenessTruth(Violations& violations, const Options& options)
       elements_(options.steps),
       fates_({.discards = options.discards, .given = options.given}, violations),
       bounds_(elements_, fates_, violations),
+      samples_(elements_, options.given, violations),
       monotonic_(violations) {}
 
 void StalenessTruth::OnSend(absl::Time, const Message& message) {
   if (const proto::ClusterView* view = PublishedView(message)) return NoteView(*view);
+  if (message.envelope.has_push_request()) samples_.NotePush(message.envelope.push_request());
   if (message.envelope.has_push_request() || message.envelope.has_pull_request()) {
     return bounds_.NoteRequest(message);
   }
@@ -29,7 +31,8 @@ void StalenessTruth::OnSend(absl::Time, const Message& message) {
   if (reply->push != nullptr) fates_.NotePushReply(message, *reply);
   if (reply->values.empty()) return;
   ++reads_;
-  CheckElements(*reply);
+  if (!CheckElements(*reply)) return;
+  samples_.Check(*reply);
   CheckClocks(*reply);
   bounds_.Check(message, *reply);
 }
@@ -62,7 +65,7 @@ bool StalenessTruth::IsOnce(float value, const GivenGradients::Place& place) con
   return options_.uneven || std::fabs(pushes - std::round(pushes)) < 1e-4f;
 }
 
-void StalenessTruth::CheckElements(const ShardReply& reply) {
+bool StalenessTruth::CheckElements(const ShardReply& reply) {
   const uint64_t steps = elements_.steps();
   for (uint64_t element = 0; element < reply.values.size(); ++element) {
     const float value = reply.values[element];
@@ -76,8 +79,9 @@ void StalenessTruth::CheckElements(const ShardReply& reply) {
                     absl::StrCat(Describe(reply), " holds ", value, " in the element of step ",
                                  element % steps + 1, " of the group at position ", element / steps,
                                  ": not applied exactly once"));
-    return;
+    return false;
   }
+  return true;
 }
 
 void StalenessTruth::CheckClocks(const ShardReply& reply) {

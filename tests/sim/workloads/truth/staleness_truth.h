@@ -10,6 +10,7 @@
 #include "tests/sim/checkers/shard_reply.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/process/observer.h"
+#include "tests/sim/workloads/truth/counted_samples.h"
 #include "tests/sim/workloads/truth/given_gradients.h"
 #include "tests/sim/workloads/truth/monotonic_reads.h"
 #include "tests/sim/workloads/truth/read_bounds.h"
@@ -27,7 +28,7 @@ namespace covey::sim {
 //    another step's update;
 //  - the clock vector names exactly the highest step of each group that is in, was too stale, or
 //    had no gradient;
-//  - those of ReadBounds, StepFates and MonotonicReads.
+//  - those of ReadBounds, StepFates, CountedSamples and MonotonicReads.
 //
 // Actor-confined.
 class StalenessTruth : public Observer {
@@ -64,7 +65,8 @@ class StalenessTruth : public Observer {
 
  private:
   void NoteView(const proto::ClusterView& view);
-  void CheckElements(const ShardReply& reply);
+  // False: a violation.
+  bool CheckElements(const ShardReply& reply);
   // Whether a step that was applied exactly once can result in this value.
   bool IsOnce(float value, const GivenGradients::Place& place) const;
   void CheckClocks(const ShardReply& reply);
@@ -74,6 +76,7 @@ class StalenessTruth : public Observer {
   StepElements elements_;
   StepFates fates_;
   ReadBounds bounds_;
+  CountedSamples samples_;
   MonotonicReads monotonic_;
   uint64_t epoch_ = 0;
   uint64_t reads_ = 0;

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/checkers/answered_pushes.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace covey::sim {
+
+void AnsweredPushes::OnSend(absl::Time now, const Message& message) {
+  const uint64_t request = message.envelope.header().request_id();
+  if (message.envelope.has_push_reply()) {
+    const auto push = pushes_.find({message.to().node.value(), request});
+    if (push != pushes_.end() && StatusOf(message).ok()) push->second.is_answered = true;
+    return;
+  }
+  if (!message.envelope.has_push_request()) return;
+  const proto::PushRequest& body = message.envelope.push_request();
+  if (body.has_read() || body.initialization_epoch() != 0) return;
+  Push& push =
+      pushes_.try_emplace({message.from().node.value(), request}, Push{.since = now}).first->second;
+  // A sender repeats a push until it is answered or given up, so a repetition says that it waits.
+  if (push.is_answered || WaitOf(now, push) <= within_) return;
+  violations_.Add("answered_pushes",
+                  absl::StrCat("the push of request ", request, " of node ",
+                               message.from().node.value(), " has not been answered for ",
+                               absl::FormatDuration(WaitOf(now, push)), " without any fault"));
+}
+
+}  // namespace covey::sim
