@@ -17,8 +17,6 @@ FuzzFile::FuzzFile(std::span<const uint8_t> bytes)
               static_cast<ssize_t>(bytes.size()));
 }
 
-std::string FuzzFile::path() const {
-  return absl::StrCat("/proc/self/fd/", descriptor_.number());
-}
+std::string FuzzFile::path() const { return absl::StrCat("/proc/self/fd/", descriptor_.number()); }
 
 }  // namespace covey

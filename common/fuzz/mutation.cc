@@ -51,8 +51,9 @@ void Change(std::span<const std::string> inputs, Random& random, std::string& te
     case 2:
       // A number that is off by one, or one digit for another.
       if (char* const byte = at_place()) {
-        *byte = static_cast<char>(*byte >= '0' && *byte <= '9' ? '0' + random.Below(10)
-                                                               : *byte + (random.Chance(0.5) ? 1 : -1));
+        *byte =
+            static_cast<char>(*byte >= '0' && *byte <= '9' ? '0' + random.Below(10)
+                                                           : *byte + (random.Chance(0.5) ? 1 : -1));
       }
       break;
     case 3:

@@ -21,6 +21,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "common/base/random.h"
 #include "common/fuzz/fuzz_target.h"
@@ -45,8 +46,7 @@ std::string& Current() {
 }
 
 void Report() {
-  [[maybe_unused]] const auto bytes =
-      write(STDERR_FILENO, Current().data(), Current().size());
+  [[maybe_unused]] const auto bytes = write(STDERR_FILENO, Current().data(), Current().size());
 }
 
 void ReportSignal(int number) {
@@ -134,8 +134,8 @@ int Main(int argc, char** argv) {
   for (uint64_t number = first; number < first + mutations; ++number) {
     Random random = Random(number).Split(1);
     const std::string input = Mutated(inputs, random);
-    if (Try(input, absl::StrCat("mutation ", number, "; repeat it with --mutations=1 --first=",
-                                number))) {
+    if (Try(input,
+            absl::StrCat("mutation ", number, "; repeat it with --mutations=1 --first=", number))) {
       ++accepted;
     }
   }

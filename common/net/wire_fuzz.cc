@@ -3,6 +3,7 @@
 // around which a right head frame is made; the others are tensor frames.
 #include "common/net/wire.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>

@@ -12,7 +12,9 @@ namespace covey {
 
 std::vector<std::string> FuzzSeeds() {
   return {
-      UriOf({.trust_domain = "example.org", .job = "mnist", .role = IdentityRole::kWorker,
+      UriOf({.trust_domain = "example.org",
+             .job = "mnist",
+             .role = IdentityRole::kWorker,
              .rank = 3}),
       UriOf({.trust_domain = "a", .job = "a.b-C_9", .role = IdentityRole::kServer, .rank = {}}),
       UriOf({.trust_domain = "b.c", .job = {}, .role = IdentityRole::kAdmin, .rank = {}}),

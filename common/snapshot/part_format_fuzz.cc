@@ -31,9 +31,9 @@ std::vector<std::string> FuzzSeeds() {
                     .slot = 1,
                     .first = 70'000,
                     .bytes = payload.size()};
-  return {TextOf(EncodePartHeader({.job = 1, .snapshot = 2, .epoch = 3})),
-          TextOf(EncodePieceHeader(piece)) + payload +
-              std::string(PiecePadding(payload.size()), '\0')};
+  return {
+      TextOf(EncodePartHeader({.job = 1, .snapshot = 2, .epoch = 3})),
+      TextOf(EncodePieceHeader(piece)) + payload + std::string(PiecePadding(payload.size()), '\0')};
 }
 
 bool FuzzOne(std::span<const uint8_t> input) {

@@ -52,12 +52,11 @@ std::vector<std::string> FuzzSeeds() {
 
 bool FuzzOne(std::span<const uint8_t> input) {
   std::vector<server::ShardRecord> records;
-  const absl::Status status =
-      server::ForEachUpdate(Buffer::CopyOf(input), {.elements = kElements},
-                            [&records](server::ShardRecord record) {
-                              records.push_back(std::move(record));
-                              return absl::OkStatus();
-                            });
+  const absl::Status status = server::ForEachUpdate(Buffer::CopyOf(input), {.elements = kElements},
+                                                    [&records](server::ShardRecord record) {
+                                                      records.push_back(std::move(record));
+                                                      return absl::OkStatus();
+                                                    });
   if (!status.ok()) {
     COVEY_CHECK(absl::IsDataLoss(status));
     return false;

@@ -35,8 +35,8 @@ bool FuzzOne(std::span<const uint8_t> input) {
     if (host.address.empty()) host.address = "10.0.0.9";
   }
   const auto processes = cli::PlanProcesses(*file);
-  COVEY_CHECK(processes.size() == file->scheduler.hosts.size() + file->servers_count() +
-                                      file->workers_count());
+  COVEY_CHECK(processes.size() ==
+              file->scheduler.hosts.size() + file->servers_count() + file->workers_count());
   COVEY_CHECK(processes.size() <= cli::kClusterProcessesMax);
   for (const cli::PlannedProcess& process : processes) {
     COVEY_CHECK(process.host < file->hosts.size());

@@ -59,8 +59,9 @@ absl::Status YamlSection::CheckScalars(const YAML::Node& root, const std::string
     seen += node.size() * (node.IsMap() ? 2 : 1);
     if (seen > kNodesMax) {
       return absl::InvalidArgumentError(
-          absl::StrCat(At(path, node), ": with all that its aliases stand for, the file has more "
-                                       "than ",
+          absl::StrCat(At(path, node),
+                       ": with all that its aliases stand for, the file has more "
+                       "than ",
                        kNodesMax, " values; write these out, without an alias in its own anchor"));
     }
     for (const auto& entry : node) {

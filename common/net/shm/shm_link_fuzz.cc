@@ -74,8 +74,7 @@ Message MessageWith(const std::vector<size_t>& frame_bytes) {
 }  // namespace
 
 std::vector<std::string> FuzzSeeds() {
-  return {SeedOf({MessageWith({})}),
-          SeedOf({MessageWith({0, 5, 100}), MessageWith({1})}),
+  return {SeedOf({MessageWith({})}), SeedOf({MessageWith({0, 5, 100}), MessageWith({1})}),
           SeedOf({MessageWith({kShmInlineFrameBytesMax + 1, 8}), MessageWith({})})};
 }
 
