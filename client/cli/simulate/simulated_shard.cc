@@ -31,7 +31,7 @@ void SimulatedShard::Push(const GatePush& push, Version base) {
 }
 
 void SimulatedShard::Settle() {
-  const GroupCensus census = {.live = groups_, .known = groups_.size()};
+  const GroupCensus census = {.live = groups_, .initial = groups_.size()};
   while (const auto update = gate_.TakeDue(simulator_.now(), census)) {
     for (const uint64_t number : update->pushes) {
       const auto& [push, base] = pushes_[number];
