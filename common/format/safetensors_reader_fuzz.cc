@@ -22,8 +22,8 @@ std::vector<std::string> FuzzSeeds() {
   for (const auto& golden : kGoldenSafetensors) {
     const std::string file = absl::HexStringToBytes(golden.file);
     const uint64_t head = SafetensorsHeadBytes(BytesOf(file), file.size()).value();
-    seeds.push_back(JoinFuzzParts({"", file}));
-    seeds.push_back(JoinFuzzParts({file.substr(8, head - 8), file.substr(head)}));
+    seeds.push_back(JoinFuzzParts({""}) + file);
+    seeds.push_back(JoinFuzzParts({file.substr(8, head - 8)}) + file.substr(head));
   }
   return seeds;
 }

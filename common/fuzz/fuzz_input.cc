@@ -10,13 +10,11 @@ namespace covey {
 
 std::string JoinFuzzParts(const std::vector<std::string>& parts) {
   std::string input;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (i + 1 < parts.size()) {
-      COVEY_CHECK(parts[i].size() < 1 << 16);
-      input += static_cast<char>(parts[i].size() & 0xff);
-      input += static_cast<char>(parts[i].size() >> 8);
-    }
-    input += parts[i];
+  for (const std::string& part : parts) {
+    COVEY_CHECK(part.size() < 1 << 16);
+    input += static_cast<char>(part.size() & 0xff);
+    input += static_cast<char>(part.size() >> 8);
+    input += part;
   }
   return input;
 }
@@ -31,11 +29,9 @@ std::span<const uint8_t> TakeFuzzPart(std::span<const uint8_t>& rest) {
 
 std::vector<Buffer> FuzzFrames(std::span<const uint8_t> input, size_t parts_max) {
   std::vector<Buffer> frames;
-  while (frames.size() + 1 < parts_max && input.size() >= 2 &&
-         (input[0] | input[1] << 8) <= static_cast<int>(input.size() - 2)) {
+  while (frames.size() < parts_max && !input.empty()) {
     frames.push_back(Buffer::CopyOf(TakeFuzzPart(input)));
   }
-  frames.push_back(Buffer::CopyOf(input));
   return frames;
 }
 

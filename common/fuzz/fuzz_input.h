@@ -17,13 +17,13 @@ inline absl::string_view FuzzText(std::span<const uint8_t> input) {
   return {reinterpret_cast<const char*>(input.data()), input.size()};
 }
 
-// An input of several parts, as a message of frames. Each part but the last has its length before
-// it, in two bytes, little endian. Precondition: these are shorter than 64 KiB.
+// An input of several parts, as a message of frames. Each part has its length before it, in two
+// bytes, little endian; other bytes may follow. Precondition: parts are shorter than 64 KiB.
 std::string JoinFuzzParts(const std::vector<std::string>& parts);
-// Removes the next part that is not the last one from the front of `rest`, which may be any bytes:
-// a length beyond the end means up to the end.
+// Removes the next part from the front of `rest`, which may be any bytes: a length beyond the end
+// means up to the end.
 std::span<const uint8_t> TakeFuzzPart(std::span<const uint8_t>& rest);
-// All parts as frames, at most `parts_max`; at least one, which may be empty.
+// All parts as frames, up to the first `parts_max`.
 std::vector<Buffer> FuzzFrames(std::span<const uint8_t> input, size_t parts_max);
 
 }  // namespace covey

@@ -33,7 +33,7 @@ extern "C" void __sanitizer_set_death_callback(void (*report)()) __attribute__((
 namespace covey {
 namespace {
 
-constexpr uint64_t kMutations = 20'000;
+constexpr uint64_t kMutations = 100'000;
 // All memory of the process. No decoder may take more than its limits because an input says so.
 constexpr rlim_t kMemoryBytesMax = rlim_t{512} << 20;
 // Fewer accepted mutations test little more than refusals.

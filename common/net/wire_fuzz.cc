@@ -53,7 +53,8 @@ std::vector<std::string> FuzzSeeds() {
   std::vector<std::string> seeds;
   for (const Message& message : {push, slice, pull}) {
     std::vector<std::string> whole;
-    for (const Buffer& frame : EncodeMessage(kLimits, message).value()) {
+    const std::vector<Buffer> frames = EncodeMessage(kLimits, message).value();
+    for (const Buffer& frame : frames) {
       whole.emplace_back(FuzzText(frame.bytes()));
     }
     seeds.push_back(JoinFuzzParts(whole));
@@ -65,6 +66,7 @@ std::vector<std::string> FuzzSeeds() {
 
 bool FuzzOne(std::span<const uint8_t> input) {
   std::vector<Buffer> frames = FuzzFrames(input, kLimits.frames + 2);
+  if (frames.empty()) return false;
   if (frames[0].size() < 4 || std::memcmp(frames[0].data(), "CVEY", 4) != 0) {
     frames[0] = HeadAround(frames[0].bytes());
   }

@@ -31,8 +31,9 @@ std::vector<std::string> FuzzSeeds() {
   AppliedRecord momentum = UpdateOf(2, 2);
   momentum.momentum = 0.9;
   return {
-      JoinFuzzParts({EntriesOf({begin, UpdateOf(2, 1), RecordingEnd{}}), ""}),
-      JoinFuzzParts({EntriesOf({begin, ContentDigest{.stream = 0, .digest = 7}}), ""}),
+      JoinFuzzParts({EntriesOf({begin, UpdateOf(2, 1), RecordingEnd{}})}),
+      JoinFuzzParts({EntriesOf(
+          {begin, UpdateOf(2, 1), UpdateOf(3, 1), ContentDigest{.stream = 0, .digest = 7}})}),
       RecordingBuilder().Add(begin).Add(UpdateOf(2, 1), {1, 2, 3, 4}).EndBlock().bytes(),
       RecordingBuilder()
           .Add(begin)

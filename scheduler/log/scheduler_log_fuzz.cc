@@ -38,8 +38,8 @@ void AppendRecord(std::span<const uint8_t> record, std::vector<uint8_t>& file) {
 std::vector<std::string> FuzzSeeds() {
   const std::string whole = scheduler::EncodeRecord(SmallRecord());
   const std::string record = whole.substr(kPreludeBytes);
-  return {JoinFuzzParts({record, ""}), JoinFuzzParts({record, whole.substr(0, whole.size() - 3)}),
-          JoinFuzzParts({"", whole + whole})};
+  return {JoinFuzzParts({record}), JoinFuzzParts({record}) + whole.substr(0, whole.size() - 3),
+          JoinFuzzParts({""}) + whole + whole};
 }
 
 bool FuzzOne(std::span<const uint8_t> input) {

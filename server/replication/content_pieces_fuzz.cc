@@ -26,7 +26,7 @@ constexpr int kPiecesMax = 16;
 const OptimizerConfig kMomentum = {.kind = OptimizerKind::kMomentum};
 
 // A shard before its first update.
-std::unique_ptr<ShardContent> Fresh(bool is_sparse, TableMemory& memory) {
+std::unique_ptr<ShardContent> Fresh(bool is_sparse, server::TableMemory& memory) {
   ShardContent::Config config =
       server::DenseShardConfig{.element_count = kElements, .optimizer = kMomentum};
   if (is_sparse) {
@@ -62,7 +62,6 @@ std::string SeedOf(bool is_sparse, ShardContent& content) {
     parts.push_back(message.envelope.replica_piece().SerializeAsString());
     parts.emplace_back(FuzzText(message.frames[0].bytes()));
   }
-  parts.emplace_back();
   return JoinFuzzParts(parts);
 }
 

@@ -43,7 +43,7 @@ std::vector<std::string> FuzzSeeds() {
   const std::string sent = PieceOf(5, proto::TracedSpan::SENT, kSecond).SerializeAsString();
   const std::string received =
       PieceOf(6, proto::TracedSpan::RECEIVED, kSecond - 200).SerializeAsString();
-  return {sent, JoinFuzzParts({sent, received})};
+  return {JoinFuzzParts({sent}), JoinFuzzParts({sent, received})};
 }
 
 bool FuzzOne(std::span<const uint8_t> input) {

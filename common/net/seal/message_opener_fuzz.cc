@@ -57,9 +57,7 @@ std::optional<SealedMessage> SealedByAlice(std::span<const uint8_t> envelope,
   if (!message.envelope.ParseFromArray(envelope.data(), static_cast<int>(envelope.size()))) {
     return std::nullopt;
   }
-  if (!frames.empty()) {
-    for (Buffer& frame : FuzzFrames(frames, 3)) message.frames.push_back(std::move(frame));
-  }
+  for (Buffer& frame : FuzzFrames(frames, 3)) message.frames.push_back(std::move(frame));
   const absl::StatusOr<size_t> plain = PrepareHead({}, message);
   if (!plain.ok()) return std::nullopt;
   SealedMessage sealed{.head = Buffer::Allocate(MessageSealer::HeadBytes(message, *plain))};
@@ -103,6 +101,7 @@ bool FuzzOne(std::span<const uint8_t> input) {
   const std::span<const uint8_t> changes = TakeFuzzPart(input);
   if (changes.empty()) {
     std::vector<Buffer> frames = FuzzFrames(input, 4);
+    if (frames.empty()) return false;
     SealedMessage sealed{.head = std::move(frames[0])};
     for (size_t i = 1; i < frames.size(); ++i) sealed.frames.push_back(std::move(frames[i]));
     COVEY_CHECK(!OpenByBob(sealed).ok());

@@ -13,9 +13,9 @@
 namespace covey {
 
 std::vector<std::string> FuzzSeeds() {
-  return {JoinFuzzParts({fashion_mnist::ImagesFile(1), fashion_mnist::LabelsFile("\3")}),
-          JoinFuzzParts(
-              {fashion_mnist::ImagesFile(2), fashion_mnist::LabelsFile(std::string("\0\x09", 2))})};
+  return {JoinFuzzParts({fashion_mnist::ImagesFile(1)}) + fashion_mnist::LabelsFile("\3"),
+          JoinFuzzParts({fashion_mnist::ImagesFile(2)}) +
+              fashion_mnist::LabelsFile(std::string("\0\x09", 2))};
 }
 
 bool FuzzOne(std::span<const uint8_t> input) {
