@@ -11,7 +11,7 @@
 namespace covey {
 
 std::vector<std::string> FuzzSeeds() {
-  const std::string empty(25, '\t');
+  const std::string empty(24, '\t');
   return {
       "1\t1\t-2\t300" + std::string(11, '\t') + "05db9164\t8efede7f" + empty + "\n",
       "0" + std::string(39, '\t') + "\n1" + std::string(39, '\t') + "\n",
