@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the test cases of one `bazel test`, from the file that --build_event_json_file wrote.
 
-Names the slowest targets, every skipped test with the reason, every target that passed only when it
-was repeated, and everything that failed. The last line is "N passed, N failed, N skipped". Exits 0
-only if something passed and nothing failed.
+Names the slowest targets, every skipped test with the reason, and everything that failed; also what
+failed and passed when it was repeated, which counts as failed. A target with tests, none of which
+ran, is skipped. The last line is "N passed, N failed, N skipped". Exits 0 only if something passed
+and nothing failed.
 """
 
 import argparse
@@ -22,7 +23,7 @@ _SLOWEST = 10
 @dataclasses.dataclass
 class Tally:
     passed: int = 0
-    # Failed, skipped, and passed only when repeated: one line each.
+    # Failed; skipped; failed, and passed when repeated: one line each.
     failed: list = dataclasses.field(default_factory=list)
     skipped: list = dataclasses.field(default_factory=list)
     flaky: list = dataclasses.field(default_factory=list)
@@ -36,8 +37,13 @@ class Tally:
             *(f"SKIPPED {what}" for what in self.skipped),
             *(f"FLAKY {what}" for what in self.flaky),
             *(f"FAILED {what}" for what in self.failed),
-            f"{self.passed} passed, {len(self.failed)} failed, {len(self.skipped)} skipped",
+            f"{self.passed} passed, {len(self.failed) + len(self.flaky)} failed, "
+            f"{len(self.skipped)} skipped",
         ]
+
+    def good(self):
+        """Whether something passed, and nothing failed."""
+        return self.passed > 0 and not self.failed and not self.flaky
 
 
 def tally(events, bazel_status, read):
@@ -66,10 +72,9 @@ def tally(events, bazel_status, read):
             result.seconds[label] = result.seconds.get(label, 0) + seconds
             for output in told.get("testActionOutput", []):
                 if output["name"] == "test.xml":
-                    # A later attempt replaces the earlier one of the same run and shard.
-                    of_label = reports.setdefault(label, {})
-                    key = (place.get("run", 1), place.get("shard", 1))
-                    of_label[key] = max(of_label.get(key, (0, "")), (attempt, output["uri"]))
+                    shard = (place.get("run", 1), place.get("shard", 1))
+                    attempts = reports.setdefault(label, {}).setdefault(shard, {})
+                    attempts[attempt] = output["uri"]
         elif "testSummary" in identity:
             label = identity["testSummary"]["label"]
             statuses[label] = event.get("testSummary", {}).get("overallStatus", "UNKNOWN")
@@ -78,38 +83,59 @@ def tally(events, bazel_status, read):
                       for label in sorted(targets & incompatible)]
     for label in sorted((targets - incompatible) | broken | set(statuses)):
         status = statuses.get(label, "NOT BUILT")
-        texts = [read(address) for _, address in reports.get(label, {}).values()]
-        good, bad, skipped = _cases(texts)
-        result.skipped += [f"{label} {case}" for case in skipped]
-        result.passed += good
-        if status in ("PASSED", "FLAKY"):
+        # Of each run and shard the last attempt counts, and those before it are repeated ones.
+        last, before = [], []
+        for attempts in reports.get(label, {}).values():
+            texts = [read(address) for _, address in sorted(attempts.items())]
+            last.append(texts[-1])
+            before += texts[:-1]
+        cases = _cases(last)
+        result.skipped += [f"{label} {case}" for case in cases.skipped]
+        if status == "FLAKY":
+            flaky = list(dict.fromkeys(_cases(before).failed))
+            result.passed += len([name for name in cases.passed if name not in flaky])
+            result.flaky += [f"{label} {case}: passed only when it was repeated"
+                             for case in flaky or ["(no case is named)"]]
+            continue
+        result.passed += len(cases.passed)
+        if status != "PASSED":
+            result.failed += [f"{label} {case}" for case in cases.failed] or [f"{label} {status}"]
+        elif cases.disabled and not cases.passed and not cases.skipped:
+            result.skipped.append(f"{label}: all of its tests are disabled")
+        elif not cases.passed and not cases.skipped:
             # A target whose report names no case counts as one case.
-            if not good and not skipped:
-                result.passed += 1
-            if status == "FLAKY":
-                result.flaky.append(f"{label}: passed only when it was repeated")
-        else:
-            result.failed += [f"{label} {case}" for case in bad] or [f"{label} {status}"]
-    if bazel_status != 0 and not result.failed:
+            result.passed += 1
+    if bazel_status != 0 and not result.failed and not result.flaky:
         result.failed.append("the build; Bazel's message stands above")
     return result
 
 
+@dataclasses.dataclass
+class _Cases:
+    """The cases in JUnit reports, by their names; those skipped as "name: reason"."""
+
+    passed: list = dataclasses.field(default_factory=list)
+    failed: list = dataclasses.field(default_factory=list)
+    skipped: list = dataclasses.field(default_factory=list)
+    disabled: list = dataclasses.field(default_factory=list)
+
+
 def _cases(texts):
-    """(number passed, [names that failed], ["name: reason" of those skipped]) in JUnit reports."""
-    good, bad, skipped = 0, [], []
+    cases = _Cases()
     for text in texts:
         for case in xml.etree.ElementTree.fromstring(text).iter("testcase"):
             name = ".".join(filter(None, (case.get("classname"), case.get("name"))))
             left_out = case.find("skipped")
             if case.find("failure") is not None or case.find("error") is not None:
                 if case.get("classname"):  # absent where the case is the whole target
-                    bad.append(name)
+                    cases.failed.append(name)
             elif left_out is not None:
-                skipped.append(f"{name}: {_reason(left_out.get('message') or '')}")
+                cases.skipped.append(f"{name}: {_reason(left_out.get('message') or '')}")
             elif case.get("status", "run") == "run":
-                good += 1
-    return good, bad, skipped
+                cases.passed.append(name)
+            else:
+                cases.disabled.append(name)
+    return cases
 
 
 def _reason(message):
@@ -133,7 +159,7 @@ def main():
     with open(arguments.events, encoding="utf-8") as lines:
         result = tally(map(json.loads, lines), arguments.bazel_status, _read)
     print("\n".join(result.lines()))
-    return 0 if result.passed and not result.failed else 1
+    return 0 if result.good() else 1
 
 
 if __name__ == "__main__":

@@ -34,6 +34,10 @@ _REPORTS = {
     "all_skipped": '<testsuites><testcase classname="S" name="a" status="run" result="skipped">'
     '<skipped message="no etcd"/></testcase><testcase classname="S" name="b"><skipped/></testcase>'
     "</testsuites>",
+    "repeated": '<testsuites><testcase name="a"/><testcase classname="S" name="b"/>'
+    '<testcase classname="S" name="c"><skipped message="a.cc:7&#x0A;no GPU"/></testcase>'
+    "</testsuites>",
+    "all_disabled": '<testsuites><testcase classname="S" name="a" status="notrun"/></testsuites>',
     "whole_target": '<testsuites><testsuite><testcase name="a/b_test"/></testsuite></testsuites>',
     "python": report.junit(
         [
@@ -82,10 +86,24 @@ class TallyTest(unittest.TestCase):
         )
         self.assertEqual(["//a:t __main__.T.test_b: no namespaces"], self.result.skipped)
 
-    def test_a_flaky_target_counts_once_and_is_named(self):
-        events = [_attempt("//a:t", "one_bad", 1), _attempt("//a:t", "three", 2)]
-        self.assertEqual((3, []), self.tally([*events, *_tested("//a:t", "FLAKY")]))
-        self.assertEqual(["//a:t: passed only when it was repeated"], self.result.flaky)
+    def test_what_passed_only_when_it_was_repeated_has_failed(self):
+        events = [_attempt("//a:t", "one_bad", 1), _attempt("//a:t", "repeated", 2)]
+        self.assertEqual((1, []), self.tally([*events, *_tested("//a:t", "FLAKY")]))
+        self.assertEqual(
+            ["SKIPPED //a:t S.c: no GPU", "FLAKY //a:t S.b: passed only when it was repeated",
+             "1 passed, 1 failed, 1 skipped"], self.result.lines())
+        self.assertFalse(self.result.good())
+
+    def test_a_flaky_target_that_names_no_case_has_failed(self):
+        events = [_attempt("//a:t", "whole_target", 1), _attempt("//a:t", "whole_target", 2)]
+        self.tally([*events, *_tested("//a:t", "FLAKY")])
+        self.assertEqual(1, len(self.result.flaky))
+        self.assertFalse(self.result.good())
+
+    def test_a_target_all_of_whose_cases_are_disabled_is_skipped(self):
+        self.assertEqual((0, []), self.tally(_tested("//a:t", "PASSED", "all_disabled")))
+        self.assertEqual(["//a:t: all of its tests are disabled"], self.result.skipped)
+        self.assertFalse(self.result.good())
 
     def test_shards_are_counted_together(self):
         events = [_attempt("//a:t", "three", shard=1), _attempt("//a:t", "three", shard=2)]

@@ -238,7 +238,13 @@ absl::Status ConfigFile::ReadFile(const std::string& path) {
       return absl::InvalidArgumentError(
           absl::StrCat(at, ": \"", key, "\" is given twice; first at ", option->origin));
     }
-    COVEY_RETURN_IF_ERROR(Assign(*option, entry.second.Scalar(), at));
+    const std::string& value = entry.second.Scalar();
+    // YAML is Unicode; --print-config could not show any other bytes.
+    if (YAML::Load(Quoted(value)).Scalar() != value) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(at, ": the value of \"", key, "\" is not UTF-8; save the file as UTF-8"));
+    }
+    COVEY_RETURN_IF_ERROR(Assign(*option, value, at));
   }
   return absl::OkStatus();
 }

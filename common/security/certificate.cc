@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<Certificate>> Certificate::ParseAll(absl::string_view
   if (reader == nullptr) return OpenSslFailure("reading certificates");
   std::vector<Certificate> certificates;
   for (;;) {
-    CertificatePointer x509(PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr));
+    CertificatePointer x509(PEM_read_bio_X509(reader.get(), nullptr, RefusePassphrase, nullptr));
     if (x509 == nullptr) break;
     if (certificates.size() == kCertificatesPerFileMax) {
       return absl::InvalidArgumentError(

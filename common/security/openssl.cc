@@ -24,6 +24,8 @@ BioPointer ReaderOf(absl::string_view text) {
   return BioPointer(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
+int RefusePassphrase(char*, int, int, void*) { return -1; }
+
 BioPointer MakeWriter() { return BioPointer(BIO_new(BIO_s_mem())); }
 
 std::string TextIn(BIO& writer) { return std::string(ContentOf(writer)); }

@@ -8,11 +8,6 @@
 #include "absl/strings/match.h"
 
 namespace covey {
-namespace {
-
-int RefusePassphrase(char*, int, int, void*) { return -1; }
-
-}  // namespace
 
 absl::StatusOr<PrivateKey> PrivateKey::Make() {
   KeyPointer key(EVP_EC_gen("P-256"));

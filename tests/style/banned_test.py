@@ -131,6 +131,7 @@ _BANS = [
         allowed={
             "common/runtime/config_file.cc": "answers --print-config, and mistakes in flags",
             "client/examples/*.cc": "a program that people watch",
+            "common/fuzz/replay.cc": "a program that people watch",
             "tests/outside/*.cc": "a program that people watch",
             "tests/process/bit_equality_*.cc": "what the test compares",
             "tests/process/examples_worker.cc": "the result, for `covey run`",
@@ -142,7 +143,11 @@ _BANS = [
         "files",
         r"\bfopen\s*\(|\bstd::[io]?fstream\b|\bstd::filesystem\b",
         "send the bytes to the actor that owns the disk, or take them as an argument",
-        allowed={"*_test.cc": "plants files in its own temporary folder"},
+        allowed={
+            "*_test.cc": "plants files in its own temporary folder",
+            "common/fuzz/libfuzzer.cc": "libFuzzer goes on from inputs in files",
+            "common/fuzz/replay.cc": "reads inputs that failed",
+        },
     ),
     Ban(
         "bare new",

@@ -8,7 +8,7 @@ import re
 from tests import report
 from tests.style import tree
 
-_BASE = ["proto", "common/base"]
+_BASE = ["proto", "common/base", "common/fuzz"]
 _CLUSTER = _BASE + ["common/cluster"]
 _SECURITY = _CLUSTER + ["common/security"]
 _NET = _SECURITY + ["common/net"]
@@ -24,6 +24,7 @@ _ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/gpu", "common/c
 _MAY_INCLUDE = {
     "proto": [],
     "common/base": [],
+    "common/fuzz": ["common/base"],
     "common/cluster": _BASE,
     "common/net": _SECURITY,
     "common/runtime": _NET + ["common/trace"],
@@ -154,7 +155,7 @@ def wrong_rooms(files):
     found = []
     for path in files.paths(".h", ".cc", ".cu"):
         here = _room(path)
-        if here is None or re.search(r"_(test|bench)\.cc$", path):
+        if here is None or re.search(r"_(test|bench|fuzz)\.cc$", path):
             continue
         for number, ours, _ in _includes(files, path):
             there = _room(ours) if ours and ours not in _SHARED else None

@@ -213,6 +213,20 @@ TEST(ClusterFileTest, EachMistakeNamesItsLineAndRemedy) {
   }
 }
 
+// Such a file would take all memory, or all of the stack.
+TEST(ClusterFileTest, AnAnchorMayNotStandForItself) {
+  std::string doubled = "job: j\nx0: &x0 [a]\n";
+  for (int i = 1; i < 64; ++i) {
+    absl::StrAppend(&doubled, "x", i, ": &x", i, " [*x", i - 1, ", *x", i - 1, "]\n");
+  }
+  for (const std::string& text :
+       {std::string("job: j\nhosts: &a [*a]\n"), std::string("&a {job: *a}\n"), doubled}) {
+    const auto file = ParseClusterFile(text, "f");
+    ASSERT_FALSE(file.ok());
+    EXPECT_THAT(std::string(file.status().message()), HasSubstr("aliases stand for"));
+  }
+}
+
 TEST(ClusterFileTest, HostsReachEachOther) {
   const std::string text = "job: j\nscheduler: {hosts: 127.0.0.1}\nservers: {hosts: 10.0.0.1}\n";
   EXPECT_THAT(std::string(CheckAddresses(Parse(text)).message()),

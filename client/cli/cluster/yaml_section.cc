@@ -46,18 +46,32 @@ YAML::Node YamlSection::Find(absl::string_view key) const {
 }
 
 absl::Status YamlSection::CheckScalars(const YAML::Node& root, const std::string& path) {
-  if (root.IsScalar() && absl::StrContains(root.Scalar(), '\0')) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(At(path, root), ": it holds a zero byte, which no program takes; remove it"));
-  }
-  if (root.IsMap()) {
-    for (const auto& entry : root) {
-      COVEY_RETURN_IF_ERROR(CheckScalars(entry.first, path));
-      COVEY_RETURN_IF_ERROR(CheckScalars(entry.second, path));
+  // Not by recursion: an anchor makes a node a part of itself, or of many others.
+  std::vector<YAML::Node> pending = {root};
+  for (size_t seen = 1; !pending.empty();) {
+    const YAML::Node node = pending.back();
+    pending.pop_back();
+    if (node.IsScalar() && absl::StrContains(node.Scalar(), '\0')) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          At(path, node), ": it holds a zero byte, which no program takes; remove it"));
     }
-  }
-  if (root.IsSequence()) {
-    for (const auto& entry : root) COVEY_RETURN_IF_ERROR(CheckScalars(entry, path));
+    if (!node.IsMap() && !node.IsSequence()) continue;
+    seen += node.size() * (node.IsMap() ? 2 : 1);
+    if (seen > kNodesMax) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(At(path, node),
+                       ": with all that its aliases stand for, the file has more "
+                       "than ",
+                       kNodesMax, " values; write these out, without an alias in its own anchor"));
+    }
+    for (const auto& entry : node) {
+      if (node.IsMap()) {
+        pending.push_back(entry.first);
+        pending.push_back(entry.second);
+      } else {
+        pending.push_back(entry);
+      }
+    }
   }
   return absl::OkStatus();
 }

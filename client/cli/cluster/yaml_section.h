@@ -3,6 +3,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <utility>
@@ -25,7 +26,9 @@ class YamlSection {
                                           absl::string_view name,
                                           const std::vector<std::string>& known);
 
-  // INVALID_ARGUMENT: a scalar of `root` holds a zero byte, which no program takes.
+  // INVALID_ARGUMENT: a scalar of `root` holds a zero byte, which no program takes; or there are
+  // more than kNodesMax keys and values, in a tree in which each alias is what it stands for.
+  static constexpr size_t kNodesMax = 1'000'000;
   static absl::Status CheckScalars(const YAML::Node& root, const std::string& path);
 
   // "hosts.yaml:7", of the section and of one of its keys.

@@ -281,6 +281,11 @@ std::optional<nlohmann::json> EventsOf(const std::string& text) {
   return all;
 }
 
+// Whether it has the field, a string or a number.
+bool HasText(const nlohmann::json& event, const char* field) {
+  return event.contains(field) && event[field].is_primitive();
+}
+
 class Checker {
  public:
   void See(const nlohmann::json& event, size_t number) {
@@ -292,7 +297,8 @@ class Checker {
     for (const char* field : {"name", "pid", "tid"}) {
       if (!event.contains(field)) return Problem(absl::StrCat("has no \"", field, "\""));
     }
-    if (!event["name"].is_string() || !event["pid"].is_number() || !event["tid"].is_number()) {
+    if (!event["name"].is_string() || !event["pid"].is_number_integer() ||
+        !event["tid"].is_number_integer()) {
       return Problem("has a name, pid or tid of the wrong type");
     }
     const auto process = event["pid"].get<int64_t>();
@@ -312,7 +318,7 @@ class Checker {
       threads_.insert(thread);
       slices_[thread].push_back({at, at + event["dur"].get<double>()});
     } else if (phase == "b" || phase == "e") {
-      if (!event.contains("id") || !event.contains("cat")) {
+      if (!HasText(event, "id") || !HasText(event, "cat")) {
         return Problem("is asynchronous, and has no \"id\" and \"cat\"");
       }
       const std::string key =
@@ -321,7 +327,7 @@ class Checker {
       open += phase == "b" ? 1 : -1;
       if (open < 0) Problem("ends an asynchronous slice that has not begun");
     } else if (phase == "s" || phase == "f") {
-      if (!event.contains("id")) return Problem("is an arrow without an \"id\"");
+      if (!HasText(event, "id")) return Problem("is an arrow without an \"id\"");
       arrows_[event["id"].dump()][phase == "s" ? 0 : 1].push_back(at);
     } else if (phase != "i" && phase != "C" && phase != "t") {
       Problem(absl::StrCat("has the unknown phase \"", phase, "\""));

@@ -2,6 +2,7 @@
 #include "client/cli/trace/collected_trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -11,6 +12,22 @@ namespace {
 
 // Enough for errors to have passed along any chain of nodes that exchange messages.
 constexpr int kAlignmentRounds = 64;
+
+// Nine years, of a clock that begins when its machine does: sums of a few such times are numbers.
+constexpr int64_t kFarthestNs = int64_t{1} << 58;
+constexpr double kDriftMax = 0.5;
+
+bool IsNear(int64_t ns) { return -kFarthestNs <= ns && ns <= kFarthestNs; }
+
+// Whether a working node can say this.
+bool IsClock(const proto::ClockRelation& clock) {
+  return IsNear(clock.at_ns()) && IsNear(clock.offset_ns()) && IsNear(clock.error_ns()) &&
+         clock.error_ns() >= 0 && std::abs(clock.drift()) <= kDriftMax;
+}
+bool IsSpan(const proto::TracedSpan& span, size_t names) {
+  return span.name() < names && IsNear(span.begin_ns()) &&
+         span.duration_ns() <= static_cast<uint64_t>(kFarthestNs);
+}
 
 bool IsMessage(const CollectedSpan& span) {
   return span.message != 0 &&
@@ -34,7 +51,7 @@ void CollectedTrace::Add(const proto::TracePiece& piece) {
   node.name = piece.name();
   node.is_complete = piece.is_last();
   ClockLine& clock = clocks_[id];
-  if (piece.has_clock()) {
+  if (piece.has_clock() && IsClock(piece.clock())) {
     clock = {.at = absl::FromUnixNanos(piece.clock().at_ns()),
              .offset = absl::Nanoseconds(piece.clock().offset_ns()),
              .drift = piece.clock().drift(),
@@ -47,10 +64,13 @@ void CollectedTrace::Add(const proto::TracePiece& piece) {
   };
   for (const proto::TracedThread& reported : piece.threads()) {
     CollectedThread& thread = node.threads[reported.name()];
-    thread.names.assign(reported.names().begin(), reported.names().end());
+    // Each piece of a thread has all of its names so far, and spans of earlier pieces have some.
+    if (static_cast<size_t>(reported.names_size()) > thread.names.size()) {
+      thread.names.assign(reported.names().begin(), reported.names().end());
+    }
     thread.dropped += reported.dropped();
     for (const proto::TracedSpan& span : reported.spans()) {
-      if (span.name() >= thread.names.size()) continue;
+      if (!IsSpan(span, thread.names.size())) continue;
       const auto duration = static_cast<int64_t>(span.duration_ns());
       thread.spans.push_back({.kind = span.kind(),
                               .name = span.name(),

@@ -53,7 +53,8 @@ struct CollectedNode {
 // spans of nodes within their errors until that is so, or cannot be.
 class CollectedTrace {
  public:
-  // Pieces of a node in the order of their numbers.
+  // Pieces of a node in the order of their numbers. Spans and clocks that no node can have are left
+  // out.
   void Add(const proto::TracePiece& piece);
   void Align();
 

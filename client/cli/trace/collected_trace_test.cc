@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace covey::cli {
 namespace {
 
@@ -108,6 +110,49 @@ TEST(CollectedTraceTest, ANameThatIsNotThereIsIgnored) {
   trace.Align();
   EXPECT_EQ(trace.spans(), 0u);
   EXPECT_EQ(trace.dropped(), 4u);
+}
+
+TEST(CollectedTraceTest, ALaterPieceWithFewerNamesTakesNoneAway) {
+  Reporter server(2, "server-0", 0, 1);
+  server.Add(proto::TracedSpan::TASK, kMs, 0);
+  proto::TracePiece shorter = server.piece();
+  shorter.mutable_threads(0)->clear_names();
+  CollectedTrace trace;
+  trace.Add(server.piece());
+  trace.Add(shorter);
+  const CollectedThread& thread = trace.nodes().at(NodeId(2)).threads.at("loop");
+  for (const CollectedSpan& span : thread.spans) EXPECT_LT(span.name, thread.names.size());
+}
+
+TEST(CollectedTraceTest, LeavesOutTimesThatNoClockShows) {
+  constexpr int64_t kFirst = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
+  Reporter server(2, "server-0", 0, kMs);
+  server.Add(proto::TracedSpan::SENT, kFirst, 77);
+  server.Add(proto::TracedSpan::SENT, kLast, 78);
+  Reporter worker(3, "worker-0", 0, kMs);
+  worker.Add(proto::TracedSpan::RECEIVED, kMs, 77);
+  CollectedTrace trace;
+  trace.Add(server.piece());
+  trace.Add(worker.piece());
+  trace.Align();
+  EXPECT_EQ(trace.spans(), 1u);
+  EXPECT_EQ(trace.messages(), 0u);
+}
+
+TEST(CollectedTraceTest, AClockWithAnImpossibleErrorCountsAsUnknown) {
+  for (const int64_t error : {int64_t{-1}, std::numeric_limits<int64_t>::min()}) {
+    Reporter server(2, "server-0", 0, error);
+    Reporter worker(3, "worker-0", 0, kMs);
+    server.Add(proto::TracedSpan::RECEIVED, kMs, 77);
+    worker.Add(proto::TracedSpan::SENT, 3 * kMs, 77);
+    CollectedTrace trace;
+    trace.Add(server.piece());
+    trace.Add(worker.piece());
+    trace.Align();
+    EXPECT_EQ(trace.nodes().at(NodeId(2)).clock_error, absl::ZeroDuration());
+    EXPECT_EQ(trace.nodes().at(NodeId(2)).shift, absl::ZeroDuration());
+  }
 }
 
 }  // namespace

@@ -108,7 +108,13 @@ absl::StatusOr<etcdserverpb::TxnResponse> EtcdClient::Txn(const etcdserverpb::Tx
     endpoint.SetDeadline(context);
     return ToStatus(endpoint.values->Txn(&context, request, &response));
   }));
-  return response;
+  // Callers look at the answer to each operation.
+  const int operations = response.succeeded() ? request.success_size() : request.failure_size();
+  if (response.responses_size() == operations) return response;
+  return absl::DataLossError(
+      absl::StrCat("etcd at ", absl::StrJoin(options_.endpoints, ","), " answers ",
+                   response.responses_size(), " of ", operations,
+                   " operations of a transaction; name the endpoints of an etcd of version 3"));
 }
 
 absl::Status EtcdClient::Compact(int64_t revision) {

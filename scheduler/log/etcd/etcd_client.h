@@ -31,6 +31,7 @@ class EtcdClient {
   ~EtcdClient();
 
   absl::StatusOr<etcdserverpb::RangeResponse> Range(const etcdserverpb::RangeRequest& request);
+  // With an answer to each operation. DATA_LOSS: some are absent, so it is no etcd.
   absl::StatusOr<etcdserverpb::TxnResponse> Txn(const etcdserverpb::TxnRequest& request);
   absl::Status Compact(int64_t revision);
 

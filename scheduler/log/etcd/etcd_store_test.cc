@@ -67,6 +67,17 @@ TEST_F(EtcdStoreTest, OneLeadsAndOthersHearWho) {
   EXPECT_EQ(*Store("10.0.0.3:7000")->Campaign(), "10.0.0.2:7000");
 }
 
+TEST_F(EtcdStoreTest, RefusesAnswersThatLeaveOperationsOut) {
+  const auto leader = Leader("a");
+  etcd_.LeaveOutOperations();
+  const absl::Status status = leader->Recover().status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("answers 0 of 2 operations"));
+  EXPECT_TRUE(absl::IsDataLoss(leader->Append(Record(1))));
+  etcd_.EndLeases();
+  EXPECT_TRUE(absl::IsDataLoss(Store("b")->Campaign().status()));
+}
+
 TEST_F(EtcdStoreTest, TheNewestRecordSurvives) {
   EXPECT_FALSE(Recovered().has_value());
   etcd_.EndLeases();

@@ -46,6 +46,11 @@ class FakeEtcd {
     MutexLock lock(mutex_);
     lose_in_ = count;
   }
+  // From now on answers to transactions say nothing of their operations, as no etcd does.
+  void LeaveOutOperations() {
+    MutexLock lock(mutex_);
+    leaves_out_operations_ = true;
+  }
   // Does a transaction as if it had arrived now.
   etcdserverpb::TxnResponse Do(const etcdserverpb::TxnRequest& request) {
     MutexLock lock(mutex_);
@@ -86,6 +91,7 @@ class FakeEtcd {
                      etcdserverpb::TxnResponse* response) override {
       MutexLock lock(etcd_.mutex_);
       *response = etcd_.DoLocked(*request);
+      if (etcd_.leaves_out_operations_) response->clear_responses();
       if (etcd_.lose_in_ > 0 && --etcd_.lose_in_ == 0) {
         return {grpc::StatusCode::UNAVAILABLE, "connection lost"};
       }
@@ -208,6 +214,7 @@ class FakeEtcd {
   std::map<std::string, etcdserverpb::KeyValue> keys_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, int64_t> living_ ABSL_GUARDED_BY(mutex_);  // lease to its seconds
   std::vector<etcdserverpb::TxnRequest> transactions_ ABSL_GUARDED_BY(mutex_);
+  bool leaves_out_operations_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t revision_ ABSL_GUARDED_BY(mutex_) = 1;
   int64_t last_lease_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t compacted_ ABSL_GUARDED_BY(mutex_) = 0;
