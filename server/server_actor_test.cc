@@ -186,8 +186,11 @@ TEST_F(ServerActorTest, ReportsTheSumOfItsLoops) {
 }
 
 TEST_F(ServerActorTest, SaysWhatItsTablesMayTakeFromItsRegistrationOn) {
+  Sent();
   actor_.SetTableBytesMax(1000);
-  Message registration = Sent()[0];
+  now_ += absl::Seconds(2);
+  actor_.Wake(now_, outbox_);
+  const Message registration = Sent()[0];
   EXPECT_EQ(registration.envelope.register_request().load().table_bytes_max(), 1000u);
   Message reply = MakeReply(registration);
   reply.envelope.mutable_register_reply()->set_node(2);

@@ -598,7 +598,7 @@ TEST_F(DurabilityTest, NoPushLeavesTheOldestOneBehindTheShardsMemory) {
         sent.push_back(std::move(message));
       } else {
         const bool of_first_shard = message.envelope.push_request().id().shard() == 0;
-        if (of_first_shard) EXPECT_LE(SequenceOf(message), kDedupWindow);
+        EXPECT_LE(SequenceOf(message), kDedupWindow + (of_first_shard ? 0 : 1));
         Answer(message, 1);
       }
     }
@@ -607,9 +607,10 @@ TEST_F(DurabilityTest, NoPushLeavesTheOldestOneBehindTheShardsMemory) {
   EXPECT_TRUE(After(absl::ZeroDuration()).empty());
   // Its repeat is answered, and the last one follows.
   Answer(sent[0], 1);
-  const std::vector<Message> last = outbox_.TakeMessages();
+  std::vector<Message> last = outbox_.TakeMessages();
   ASSERT_EQ(last.size(), 1u);
   EXPECT_EQ(SequenceOf(last[0]), kDedupWindow + 1);
+  last[0].frames.clear();
   Answer(last[0], 1);
   EXPECT_EQ(results_.size(), kDedupWindow + 1);
 }

@@ -24,7 +24,7 @@ class OverloadTest : public RequestEngineTest {
   }
   // A reply to a pull, with `version` as every value.
   Message Values(const Message& request, uint64_t version, uint64_t generation = 0) {
-    Message reply = MakeReply(request);
+    Message reply = ReplyTo(request);
     proto::ShardState& state = *reply.envelope.mutable_pull_reply()->mutable_state();
     state.set_version(version);
     state.set_generation(generation);
@@ -249,8 +249,7 @@ TEST_F(OverloadTest, AsksForDamagedValuesWithoutTheGradient) {
   operation.gradient = gradient_;
   Start(std::move(operation));
   const std::vector<Message> sent = outbox_.TakeMessages();
-  Message reply = MakeReply(sent[0]);
-  reply.envelope.mutable_header()->set_node(kServerA);
+  Message reply = ReplyTo(sent[0]);
   proto::PushReply& pushed = *reply.envelope.mutable_push_reply();
   pushed.set_durable(true);
   pushed.set_has_values(true);
@@ -287,7 +286,7 @@ TEST_F(OverloadTest, FlippedBitsChangeNothing) {
         // The server checks the push, and answers with values.
         flip(message);
         const absl::Status intact = CheckFrameChecksums(message);
-        Message reply = MakeReply(message);
+        Message reply = ReplyTo(message);
         proto::PushReply& pushed = *reply.envelope.mutable_push_reply();
         pushed.set_durable(true);
         pushed.mutable_state()->set_version(version);

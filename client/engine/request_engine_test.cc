@@ -89,7 +89,7 @@ TEST_F(RequestEngineTest, TellsWhenAPushWasTooStale) {
   Start(PushAll());
   std::vector<Message> sent = outbox_.TakeMessages();
   for (Message& message : sent) message.frames.clear();
-  Message reply = MakeReply(sent[0]);
+  Message reply = ReplyTo(sent[0]);
   reply.envelope.mutable_push_reply()->set_discarded(true);
   engine_.Receive(kStart, reply, outbox_);
   Answer(sent[1], 1);
@@ -249,7 +249,7 @@ TEST_F(RequestEngineTest, AWrongAnswerIsAnErrorNotAnOverrun) {
            results_.push_back(result);
          }});
   const std::vector<Message> sent = outbox_.TakeMessages();
-  Message reply = MakeReply(sent[0]);
+  Message reply = ReplyTo(sent[0]);
   reply.envelope.mutable_pull_reply();
   reply.frames.push_back(Buffer::Allocate(400));
   engine_.Receive(kStart, reply, outbox_);

@@ -74,6 +74,7 @@ class TablesMemoryTest : public TablesTest {
   static proto::TableSpec Large(const std::string& name, uint64_t mib) {
     proto::TableSpec spec = Spec(name, mib * kMib / sizeof(float));
     spec.set_shard_bytes(kMib);
+    spec.set_durability(proto::MEMORY);
     return spec;
   }
   absl::Status Create(const proto::TableSpec& spec) { return limited_.Create(spec).status(); }
@@ -97,13 +98,16 @@ TEST_F(TablesMemoryTest, ATableForWhichNoServerHasMemoryIsRefused) {
 
 TEST_F(TablesMemoryTest, ReplicasAndOptimizerStateCount) {
   proto::TableSpec spec = Large("a", 6);
+  spec.clear_durability();
   spec.set_replicas(2);
   spec.mutable_optimizer()->set_kind(proto::Optimizer::MOMENTUM);
   EXPECT_EQ(Create(spec).code(), absl::StatusCode::kResourceExhausted);
-  spec.set_replicas(1);
+  spec.clear_replicas();
+  spec.set_durability(proto::MEMORY);
   EXPECT_TRUE(Create(spec).ok());
   // Four replicas on two servers are two.
   proto::TableSpec replicated = Large("b", 2);
+  replicated.clear_durability();
   replicated.set_replicas(4);
   EXPECT_TRUE(Create(replicated).ok());
 }

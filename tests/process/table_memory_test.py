@@ -32,7 +32,7 @@ class TableMemoryTest(cluster.ProcessTest):
         self.start_cluster()
         client = self.run_to_end("client", [_CREATE, self.cluster.address, cluster.JOB, _TABLE_MIB])
         self.assertNotEqual(0, client.code)
-        client.await_line(r"create table 'large'.*need 8589934592 bytes in all replicas, and the "
+        client.await_line(r"create table 'large'.*need 17179869184 bytes in all replicas, and the "
                           r"tables of the servers may take \d+ more")
         self.assertEqual(["counters"], [table["spec"]["name"] for table in
                                        self.cluster.status()["view"]["tables"]])

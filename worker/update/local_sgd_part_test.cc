@@ -94,6 +94,7 @@ class LocalSgdPartTest : public testing::Test {
   // Releases the request's frames, as a transport does, and replies.
   void AnswerTo(Message& request, std::vector<float> values) {
     Message reply = MakeReply(request);
+    reply.envelope.mutable_header()->set_node(kServer);
     request.frames.clear();
     if (request.envelope.has_push_request()) {
       reply.envelope.mutable_push_reply()->set_has_values(true);
@@ -237,6 +238,7 @@ TEST_F(LocalSgdPartTest, ARefusedPushFailsTheGroupAndTheNextCall) {
   Apply(1, {0, 0});
   Apply(2, {2, 2});
   Message reply = MakeReply(TakeRequest());
+  reply.envelope.mutable_header()->set_node(kServer);
   reply.envelope.mutable_push_reply();
   SetStatus(absl::InvalidArgumentError("NaN in the change"), reply);
   client_.Receive(ring_.now(), reply, ring_.outbox(0));
