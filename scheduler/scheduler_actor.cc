@@ -132,9 +132,8 @@ void SchedulerActor::OnProbeReply(absl::Time now, const Message& message, Outbox
   if (message.envelope.from_loop() != kProbeLoop || !disk_failure().ok()) return;
   const auto death = machines_.membership.OnProbeReply(now, message.envelope.probe_reply());
   if (!death) return;
-  machines_.OnDeath(now, *death, [&](Message reply) {
-    pipeline_.SendWhenDurable(std::move(reply), outbox);
-  });
+  machines_.OnDeath(now, *death,
+                    [&](Message reply) { pipeline_.SendWhenDurable(std::move(reply), outbox); });
 }
 
 }  // namespace covey::scheduler

@@ -87,7 +87,7 @@ class Walk {
     Note();
   }
 
-  // The data loops that have not confirmed it yet hear that the lease is over; some of them confirm.
+  // The data loops that have not confirmed it yet hear that the lease is over; these confirm it.
   void Confirm(const std::set<uint32_t>& loops) {
     for (const Message& message : outbox_.TakeMessages()) {
       if (!message.envelope.has_lease_notice() || !loops.contains(message.to().loop)) continue;

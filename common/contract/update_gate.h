@@ -51,10 +51,10 @@ struct GatePush {
 //                when they have waited for `grace`, and for kLateWaitMin at least
 //
 // A live group is waited for from its first step on. Under bsp and local a push waits for the view
-// that its sender knew, because groups that only this one has are waited for, too. Every push that was added becomes part of
-// exactly one update, at the latest when no group is live any more. Depends only on the calls and
-// their times. Limits: kHeldStepsPerGroupMax under bsp and local, and one more for the step that
-// all groups wait for.
+// that its sender knew, because groups that only this one has are waited for, too. Every push that
+// was added becomes part of exactly one update, at the latest when no group is live any more.
+// Depends only on the calls and their times. Limits: kHeldStepsPerGroupMax under bsp and local, and
+// one more for the step that all groups wait for.
 //
 // Actor-confined; a value.
 class UpdateGate {

@@ -4,11 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <fstream>
 #include <string>
 #include <thread>
 
+#include "common/base/set_once.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "scheduler/log/scheduler_log.h"
@@ -120,10 +120,10 @@ TEST_F(FileLogTest, OnlyOneSchedulerMayUseIt) {
 TEST_F(FileLogTest, NobodyElseGetsItWhileItIsReplaced) {
   auto log = Open(1);
   log->Send(Append(1));
-  std::atomic<bool> done = false;
+  SetOnce<bool> done;
   int refusals = 0;
   std::thread other([&] {
-    while (!done) {
+    while (!done.is_set()) {
       const absl::Status status = FileLog::Open({.path = path_}).status();
       EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
       ++refusals;
@@ -133,7 +133,7 @@ TEST_F(FileLogTest, NobodyElseGetsItWhileItIsReplaced) {
     log->Send(Append(index));
     ASSERT_TRUE(StatusOf(durable_).ok()) << StatusOf(durable_);
   }
-  done = true;
+  done.Set(true);
   other.join();
   EXPECT_GT(refusals, 0);
 }

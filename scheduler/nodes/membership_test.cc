@@ -212,11 +212,11 @@ TEST_F(MembershipTest, OnlyItsOwnMachineTellsTheSchedulerThatAProcessIsGone) {
     bool is_gone;
   };
   uint64_t incarnation = 20;
-  for (const Case& of : {Case{"h", "tcp://127.0.0.1:1", true}, Case{"h", "tcp://[::1]:1", true},
-                         Case{"h", "ipc:///tmp/covey-server/1", true},
-                         Case{"h", "tcp://10.0.0.7:1", false}, Case{"h", "tcp://server-0:1", false},
-                         Case{"other", "tcp://127.0.0.1:1", false},
-                         Case{"other", "ipc:///tmp/covey-server/1", false}}) {
+  for (const Case& of :
+       {Case{"h", "tcp://127.0.0.1:1", true}, Case{"h", "tcp://[::1]:1", true},
+        Case{"h", "ipc:///tmp/covey-server/1", true}, Case{"h", "tcp://10.0.0.7:1", false},
+        Case{"h", "tcp://server-0:1", false}, Case{"other", "tcp://127.0.0.1:1", false},
+        Case{"other", "ipc:///tmp/covey-server/1", false}}) {
     proto::RegisterRequest request = Request(proto::SERVER);
     request.set_host(of.host);
     request.set_endpoints(1, of.endpoint);

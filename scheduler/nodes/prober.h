@@ -27,8 +27,8 @@ namespace covey::scheduler {
 // Endpoints are tcp://ADDRESS:PORT with a numeric address (names are SILENT: looking them up would
 // block the loop), ipc://PATH and ipc://@NAME.
 //
-// Limits: `under_way_max` connections, `waiting_max` requests that wait for one. Belongs to the loop's
-// thread, except WakeUp.
+// Limits: `under_way_max` connections, `waiting_max` requests that wait for one. Belongs to the
+// loop's thread, except WakeUp.
 class Prober : public Transport, public MessagePort {
  public:
   struct Options {

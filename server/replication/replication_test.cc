@@ -68,8 +68,8 @@ TEST_F(Replication, AnAnswerLeavesOnceTheWholeChainHoldsWhatItShows) {
   }
 }
 
-// It cannot know that the chain goes on without it. Its clocks, its version and the time of its last
-// durable update stand still, and bounds are about these.
+// It cannot know that the chain goes on without it. Its clocks, its version and the time of its
+// last durable update stand still, and bounds are about these.
 TEST_F(Replication, AHeadThatIsCutOffAnswersNoReadBeyondItsBound) {
   ChainDriver chain({.kind = Contract::Kind::kSsp, .staleness = 0}, 2, 2, 2);
   chain.PublishToAll();

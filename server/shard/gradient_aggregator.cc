@@ -29,8 +29,8 @@ GradientAggregator::GradientAggregator(const Contract& contract, BufferPool& spa
 
 void GradientAggregator::Add(const ReceivedPush& push, const GradientBuffers& gradient,
                              const EncodedGradient& encoded) {
-  const uint64_t number =
-      gate_.Add({.group = push.group, .step = push.step, .samples = push.samples, .view = push.view});
+  const uint64_t number = gate_.Add(
+      {.group = push.group, .step = push.step, .samples = push.samples, .view = push.view});
   HeldPush held{push, gradient, encoded};
   if (gate_.sums_on_arrival() && !gate_.IsBeyond(push.group, push.step)) {
     SumReleased();

@@ -52,8 +52,8 @@ Message PullAt(ShardDriver& driver, uint64_t step) {
   return pull;
 }
 
-// A sender whose view has a third group, which takes part from step 2 on. The server's view does not
-// have it yet.
+// A sender whose view has a third group, which takes part from step 2 on. The server's view does
+// not have it yet.
 class LaterView {
  public:
   explicit LaterView(const Contract& contract) : job_(contract, 2), driver_(job_) {

@@ -21,9 +21,8 @@ void ShardReplies::SendWhenFresh(absl::Time now, PendingReply pending, Outbox& o
     SendWhenDurable(now, pending, outbox);
   } else if (pending.deadline <= now) {
     Refuse(pending.reply,
-           absl::DeadlineExceededError(
-               absl::StrCat("not as fresh as asked, and the request does not wait: ",
-                            Missing(now, pending))),
+           absl::DeadlineExceededError(absl::StrCat(
+               "not as fresh as asked, and the request does not wait: ", Missing(now, pending))),
            outbox);
   } else if (!parked_.Park(pending)) {
     Refuse(pending.reply,
@@ -186,11 +185,10 @@ void ShardReplies::RefuseLateParked(absl::Time now, Outbox& outbox) {
   parked_.Take([now](const PendingReply& pending) { return pending.deadline <= now; },
                [&](PendingReply& pending) {
                  Refuse(pending.reply,
-                        absl::DeadlineExceededError(
-                            absl::StrCat("not as fresh as asked before the deadline: ",
-                                         Missing(now, pending),
-                                         "; see `covey status` for who is behind, or allow more "
-                                         "time")),
+                        absl::DeadlineExceededError(absl::StrCat(
+                            "not as fresh as asked before the deadline: ", Missing(now, pending),
+                            "; see `covey status` for who is behind, or allow more "
+                            "time")),
                         outbox);
                });
 }
@@ -230,9 +228,8 @@ bool ShardReplies::IsFreshEnough(absl::Time now, const PendingReply& pending) co
 
 bool ShardReplies::KnowsGroups(const PendingReply& pending) const {
   const ReadRequirement& requirement = pending.requirement;
-  return pending.view <= shard_.view->epoch() ||
-         (requirement.step.value_or(Step()) == Step() &&
-          requirement.round.value_or(Step()) == Step());
+  return pending.view <= shard_.view->epoch() || (requirement.step.value_or(Step()) == Step() &&
+                                                  requirement.round.value_or(Step()) == Step());
 }
 
 std::string ShardReplies::Missing(absl::Time now, const PendingReply& pending) const {

@@ -67,8 +67,8 @@ class EtcdStore {
   // Lets another scheduler take the lead at once.
   void Resign();
 
-  // By the clock of this machine; never later than etcd's own expiry, even if this clock is slower by
-  // one part in 16.
+  // By the clock of this machine; never later than etcd's own expiry, even if this clock is
+  // slower by one part in 16.
   absl::Time lease_until() const { return lease_until_; }
   // When the lease has to be renewed.
   absl::Time next_keep_alive() const;

@@ -33,9 +33,9 @@ void ReadBounds::Check(const Message& message, const ShardReply& reply) {
   for (const LoopViews::View* view : loops_.Since(message)) {
     if (view->epoch < found->second.view && AsksForSteps(reply, found->second, *view)) {
       if (missing.empty()) {
-        missing = absl::StrCat(Describe(reply), ": judged by the view of epoch ",
-                               view->epoch.value(), ", and the reader had that of epoch ",
-                               found->second.view.value());
+        missing =
+            absl::StrCat(Describe(reply), ": judged by the view of epoch ", view->epoch.value(),
+                         ", and the reader had that of epoch ", found->second.view.value());
       }
       continue;
     }
