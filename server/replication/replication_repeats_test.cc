@@ -268,7 +268,9 @@ TEST_F(ReplicationRepeats, SaysThatASuccessorIsSilent) {
 TEST_F(ReplicationRepeats, ItsOwnPauseIsNoSilenceOfTheSuccessor) {
   ChainDriver chain(kAsync, 0, 2, 2);
   chain.PublishToAll();
-  chain.Deliver(0, Push(1, 1));
+  Message push = Push(1, 1);
+  push.envelope.mutable_push_request()->set_deadline_ms(5000);
+  chain.Deliver(0, push);
   // The head stands still, and wakes before it has read what the successor has sent.
   chain.now += absl::Seconds(4);
   Outbox outbox;

@@ -90,6 +90,8 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
   config.disk_delay_max = duration(absl::Microseconds(100), absl::Seconds(2));
   config.inbox_max = size_t{64} << random.Below(7);
   config.safety = duration(absl::Seconds(8), absl::Seconds(60));
+  // 10 s are promised; deaths are noticed after up to 6 s of silence here, and retries are rarer.
+  config.answer = absl::Seconds(30);
   if (random.Chance(0.3)) network.reconnect = 0.01 * random.Uniform() * random.Uniform();
   if (random.Chance(0.5)) config.connection_lost_chance = random.Uniform();
   config.quiet = random.Chance(0.05);
