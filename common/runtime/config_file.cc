@@ -239,7 +239,7 @@ absl::Status ConfigFile::ReadFile(const std::string& path) {
           absl::StrCat(at, ": \"", key, "\" is given twice; first at ", option->origin));
     }
     const std::string& value = entry.second.Scalar();
-    // YAML is Unicode; --print-config could not show any other bytes.
+    // YAML is Unicode: among control characters --print-config could not show other bytes.
     if (YAML::Load(Quoted(value)).Scalar() != value) {
       return absl::InvalidArgumentError(
           absl::StrCat(at, ": the value of \"", key, "\" is not UTF-8; save the file as UTF-8"));

@@ -56,13 +56,11 @@ class ConfigFileTest : public testing::Test {
   ConfigFile options_{"covey_test", "Tests."};
 };
 
-TEST_F(ConfigFileTest, RefusesTextThatIsNotUtf8) {
-  const absl::Status status = Load({"--config", WriteFile("rate: 2\nhost: \"a\xff\"\n")});
+TEST_F(ConfigFileTest, RefusesTextThatPrintConfigCannotShow) {
+  const absl::Status status = Load({"--config", WriteFile("rate: 2\nhost: \"a\xff\x7f\"\n")});
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_TRUE(absl::StrContains(status.message(), ":2: the value of \"host\" is not UTF-8"))
       << status;
-  EXPECT_TRUE(Load({"--config", WriteFile("host: \"\xc3\xa9\\x01\"\n")}).ok());
-  EXPECT_EQ(host_, "\xc3\xa9\x01");
 }
 
 TEST_F(ConfigFileTest, KeepsDefaults) {

@@ -23,15 +23,15 @@ constexpr uint64_t kElements = 6;
 constexpr size_t kRowWidth = 3;
 constexpr int kPiecesMax = 16;
 
-const OptimizerConfig kMomentum = {.kind = OptimizerKind::kMomentum};
+const OptimizerConfig kOptimizer = {.kind = OptimizerKind::kAdagrad};
 
 // A shard before its first update.
 std::unique_ptr<ShardContent> Fresh(bool is_sparse, server::TableMemory& memory) {
   ShardContent::Config config =
-      server::DenseShardConfig{.element_count = kElements, .optimizer = kMomentum};
+      server::DenseShardConfig{.element_count = kElements, .optimizer = kOptimizer};
   if (is_sparse) {
     config = server::SparseShardConfig{
-        .slot_count = kKeySlots, .width = kRowWidth, .rows_max = 100, .optimizer = kMomentum};
+        .slot_count = kKeySlots, .width = kRowWidth, .rows_max = 100, .optimizer = kOptimizer};
   }
   return ShardContent::Create(absl::UnixEpoch(), config, memory).value();
 }

@@ -18,6 +18,10 @@ def fuzz_target(name, deps, mutations = None):
         args = ["--corpus=%s/corpus/%s" % (native.package_name(), name)] +
                (["--mutations=%d" % mutations] if mutations else []),
         data = native.glob(["corpus/%s/*" % name]),
+        linkopts = select({
+            "//tools/bazel:fuzzing": ["-fsanitize=fuzzer"],
+            "//conditions:default": [],
+        }),
         tags = ["fuzz"],
         deps = deps + [
             "//common/fuzz:fuzz_input",

@@ -18,9 +18,9 @@ std::vector<std::string> FuzzSeeds() {
       "workers: {hosts: [node-2, node-3], program: ./train, arguments: [--epochs, 5]}\n",
       "job: a\nfolder: /srv/a\ntls: tls\ngroups: 2\nstart_deadline: 2m\n"
       "ssh: {user: covey, port: 22, identity: key, options: [A=b], at_once: 4}\n"
-      "hosts:\n- {name: a, address: 10.0.0.1, labels: z/r, folder: f}\n- {name: b, address: ::1}\n"
-      "scheduler: {hosts: [a, b]}\nservers:\n- {hosts: a}\n- {hosts: [b], count: 3}\n"
-      "workers:\n- {hosts: [a], program: p, environment: {A: b}}\n",
+      "hosts: {a: {address: 10.0.0.1, labels: z/r, folder: f}, b: {address: 10.0.0.2}}\n"
+      "scheduler: {hosts: a}\nservers:\n- {hosts: a}\n- {hosts: [b], count: 3}\n"
+      "workers:\n- {hosts: [a, b], program: p, environment: {A: b}}\n",
   };
 }
 

@@ -23,7 +23,7 @@ bool FuzzOne(std::span<const uint8_t> input) {
   files.WriteImages(std::string(FuzzText(TakeFuzzPart(input))));
   files.WriteLabels(std::string(FuzzText(input)));
   const auto dataset =
-      fashion_mnist::Dataset::Load(files.directory(), fashion_mnist::Dataset::Split::kTrain);
+      fashion_mnist::Dataset::Load(files.directory(), fashion_mnist::Split::kTrain);
   if (!dataset.ok()) {
     COVEY_CHECK(!dataset.status().message().empty());
     return false;
