@@ -33,8 +33,8 @@ using NamesPointer = std::unique_ptr<GENERAL_NAMES, OpenSslRelease<GENERAL_NAMES
 
 // Reads from `text`, which outlives it. Null when memory ends, or the text is beyond 2 GiB.
 BioPointer ReaderOf(absl::string_view text);
-// What to give OpenSSL's readers of PEM: without it they ask for the passphrase of an encrypted text
-// at the terminal, and wait.
+// What to give OpenSSL's readers of PEM: without it they ask for the passphrase of an encrypted
+// text at the terminal, and wait.
 int RefusePassphrase(char*, int, int, void*);
 // Takes what is written to it; overwritten when it goes. Null when memory ends.
 BioPointer MakeWriter();

@@ -10,12 +10,13 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 namespace {
 
@@ -27,10 +28,9 @@ Function* Real(const char* name) {
 
 bool IsStruck(int file) {
   const char* const of = std::getenv("COVEY_DISK_OF");
-  char link[64];
   char path[4096];
-  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
-  const ssize_t size = of == nullptr ? -1 : readlink(link, path, sizeof(path) - 1);
+  const std::string link = "/proc/self/fd/" + std::to_string(file);
+  const ssize_t size = of == nullptr ? -1 : readlink(link.c_str(), path, sizeof(path) - 1);
   if (size < 0) return false;
   path[size] = '\0';
   return std::strstr(path, of) != nullptr;
@@ -47,7 +47,8 @@ bool FaultIs(const char* name) {
 }
 
 void SyncSlowly(int file) {
-  if (IsStruck(file) && FaultIs("slow")) usleep(1'000'000);
+  constexpr int kMilliseconds = 1000;
+  if (IsStruck(file) && FaultIs("slow")) poll(nullptr, 0, kMilliseconds);
 }
 
 }  // namespace
