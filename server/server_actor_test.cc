@@ -187,22 +187,25 @@ TEST_F(ServerActorTest, ReportsTheSumOfItsLoops) {
 
 TEST_F(ServerActorTest, SaysWhatItsTablesMayTakeFromItsRegistrationOn) {
   Sent();
-  actor_.SetTableBytesMax(1000);
-  now_ += absl::Seconds(2);
-  actor_.Wake(now_, outbox_);
-  const Message registration = Sent()[0];
-  EXPECT_EQ(registration.envelope.register_request().load().table_bytes_max(), 1000u);
-  Message reply = MakeReply(registration);
+  ServerActor actor({.member = {.job_name = "test", .endpoints = {"", "tcp://a:1"}}});
+  actor.SetTableBytesMax(1000);
+  actor.Wake(now_, outbox_);
+  const std::vector<Message> registrations = OfKind(&proto::Envelope::has_register_request);
+  ASSERT_EQ(registrations.size(), 1u);
+  EXPECT_EQ(registrations[0].envelope.register_request().load().table_bytes_max(), 1000u);
+  Message reply = MakeReply(registrations[0]);
   reply.envelope.mutable_register_reply()->set_node(2);
   reply.envelope.mutable_register_reply()->set_heartbeat_ms(500);
-  actor_.Receive(now_, reply, outbox_);
-  actor_.SetTableBytesMax(2000);
-  actor_.Receive(now_, Load(1, 10), outbox_);
+  actor.Receive(now_, reply, outbox_);
+  actor.SetTableBytesMax(2000);
+  actor.Receive(now_, Load(1, 10), outbox_);
+  Sent();
   now_ += absl::Milliseconds(500);
-  actor_.Wake(now_, outbox_);
-  const Message beat = OfKind(&proto::Envelope::has_heartbeat_request)[0];
-  EXPECT_EQ(beat.envelope.heartbeat_request().load().table_bytes_max(), 2000u);
-  EXPECT_EQ(beat.envelope.heartbeat_request().load().pushes(), 10u);
+  actor.Wake(now_, outbox_);
+  const std::vector<Message> beats = OfKind(&proto::Envelope::has_heartbeat_request);
+  ASSERT_EQ(beats.size(), 1u);
+  EXPECT_EQ(beats[0].envelope.heartbeat_request().load().table_bytes_max(), 2000u);
+  EXPECT_EQ(beats[0].envelope.heartbeat_request().load().pushes(), 10u);
 }
 
 TEST_F(ServerActorTest, ReportsEachTableOnceOverItsLoops) {
