@@ -28,7 +28,11 @@ class InitializeWorkload : public Workload {
   std::string name() const override { return std::string(kInitialize); }
   uint32_t groups() const override { return 1; }
   // A program that the scheduler does not reach must still reach servers, and the reverse.
-  void Adapt(SimConfig& config) const override { config.all_links_fail = true; }
+  void Adapt(SimConfig& config) const override {
+    config.all_links_fail = true;
+    // A push waits until some program gives the table its values, and that one may have died.
+    config.answer = config.liveness;
+  }
   void SetUp(SimCluster& cluster) override;
   bool Finished() const override;
   void Check() override {
