@@ -30,6 +30,7 @@ TEST(ServerLoad, EveryNumberIsSummed) {
   const proto::ServerLoad total = sum.Take();
   for (int i = 0; i < descriptor.field_count(); ++i) {
     const google::protobuf::FieldDescriptor* field = descriptor.field(i);
+    if (field->name() == "table_bytes_max") continue;  // of the process, not of its loops
     if (field->is_repeated()) continue;
     EXPECT_EQ(reflection.GetUInt64(total, field), 3 * reflection.GetUInt64(load, field))
         << field->name();
