@@ -237,13 +237,21 @@ void PushPipeline::Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbo
 }
 
 void PushPipeline::ForgetGone(absl::Time now, Outbox& outbox) {
+  const PushHistory& history = shard_.content().push_history();
+  const bool is_full = history.size() >= kProducersPerShardMax;
+  absl::btree_map<Producer, absl::Time> gone_since;
   ShardRecord record;
   for (const Producer& producer :
-       shard_.content().push_history().Forgettable([this](const Producer& each) {
-         return IsGone(each, *shard_.view) && !shard_.ledger.Knows(each);
-       })) {
-    record.pushes.push_back({.key = {.producer = producer}});
+       history.Forgettable([this](const Producer& each) { return IsGone(each, *shard_.view); })) {
+    const auto known = gone_since_.find(producer);
+    const absl::Time since = known == gone_since_.end() ? now : known->second;
+    gone_since.emplace(producer, since);
+    const bool is_due = is_full || now - since >= kForgetAfter;
+    if (is_due && !shard_.ledger.Knows(producer)) {
+      record.pushes.push_back({.key = {.producer = producer}});
+    }
   }
+  gone_since_ = std::move(gone_since);
   if (record.pushes.empty() || !CheckReplicasHaveRoom(shard_).ok()) return;
   shard_.replica.Append(now, std::move(record), {}, outbox);
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -35,6 +36,9 @@ namespace covey::server {
 // Actor-confined. Deterministic.
 class PushPipeline {
  public:
+  // Longer than a worker that has left its group repeats what it pushed as a member.
+  static constexpr absl::Duration kForgetAfter = absl::Minutes(10);
+
   // `shard` outlives it.
   PushPipeline(ServedShard& shard, const TableRules& rules)
       : shard_(shard),
@@ -50,9 +54,10 @@ class PushPipeline {
   // Applies the next update, if one is due, and returns it. To be called until there is none.
   std::optional<AggregatedUpdate> ApplyNext(absl::Time now, Outbox& outbox);
 
-  // Makes all replicas forget the pushes of producers that are gone in the view. None of these is
-  // accepted any more, so their memory serves nothing. What waits to be applied keeps its producer
-  // for the next call.
+  // Makes all replicas forget the pushes of producers that have been gone from the view for
+  // kForgetAfter, or at all where there is no room for others. No push of them is accepted any more,
+  // and none is asked for so late. What waits to be applied keeps its producer for a later call. To
+  // be called with each view.
   void ForgetGone(absl::Time now, Outbox& outbox);
 
   // As GradientAggregator.
@@ -99,6 +104,7 @@ class PushPipeline {
 
   // Owned by the actor's thread.
   GradientAggregator aggregator_;
+  absl::btree_map<Producer, absl::Time> gone_since_;  // those in the history that are gone
 };
 
 }  // namespace covey::server
