@@ -351,6 +351,7 @@ void EndLease(ChainDriver& chain) {
   notice.set_to({ChainDriver::Id(0), 1});
   notice.envelope.mutable_lease_notice()->set_until_ns(absl::ToUnixNanos(chain.now));
   chain.Inject(0, notice);
+  chain.Answers();  // the loop confirms it
 }
 
 // A shard without a second full replica needs a lease; a whole chain needs no clock.

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of a disk, for a program that loads this with LD_PRELOAD. They strike the files whose path
-// contains COVEY_DISK_OF. The file that COVEY_DISK_FAULT names says which fault there is now:
-//
-//   slow       a sync takes a second
-//   full       a write finds no space
-//   read-only  a write is refused
-//
-// and nothing, or no such file: none.
+// A slow disk, for a program that loads this with LD_PRELOAD: while the file that COVEY_DISK_FAULT
+// names says "slow", each sync of a file whose path contains COVEY_DISK_OF takes a second.
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -54,21 +47,6 @@ void SyncSlowly(int file) {
 }  // namespace
 
 extern "C" {
-
-ssize_t write(int file, const void* bytes, size_t size) {
-  static auto* const real = Real<ssize_t(int, const void*, size_t)>("write");
-  if (IsStruck(file)) {
-    if (FaultIs("full")) {
-      errno = ENOSPC;
-      return -1;
-    }
-    if (FaultIs("read-only")) {
-      errno = EROFS;
-      return -1;
-    }
-  }
-  return real(file, bytes, size);
-}
 
 int fdatasync(int file) {
   static auto* const real = Real<int(int)>("fdatasync");

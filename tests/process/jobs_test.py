@@ -69,7 +69,7 @@ class JobsTest(cluster.ProcessTest):
         self.assertNotEqual(0, large.code, large)
         self.assertLess(time.monotonic() - begun, 30)
         why = ledger.events(large, "failed")[0]["reason"]
-        for part in ("probe/0", "16777216", "--table-bytes-max"):
+        for part in ("probe/0", "need 33554432 bytes", "tables of the servers may take"):
             self.assertIn(part, why)
         # What holds less goes on, also what is made only now.
         self.assertEqual(2, running.count())

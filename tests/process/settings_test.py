@@ -85,7 +85,7 @@ _SERVER_FLAGS = (
     ("--queued-bytes-max lots", f'flag --queued-bytes-max: "lots" {_SIZE}'),
     ("--queued-bytes-max 1MiB", "--queued-bytes-max is '1048576'; choose 32MiB to 64GiB"),
     ("--rate-max 1KiB", "--rate-max is '1024'; choose 0 (no limit), or 64KiB to 1TiB, in a second"),
-    ("--table-bytes-max 1", "--table-bytes-max is '1'; choose 0 (no limit), or 1MiB to 64TiB"),
+    ("--table-bytes-max 1", "--table-bytes-max is '1'; choose 0 (by the memory of the process), or 1MiB to 64TiB"),
     ("--drain-deadline 2h", "--drain-deadline is '2h'; choose 0 to 1h"),
     ("--join-deadline 0s", "--join-deadline is '0'; choose 100ms to 1h"),
     ("--tls /nowhere", _NO_FOLDER),
