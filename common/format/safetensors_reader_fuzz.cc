@@ -38,7 +38,7 @@ bool FuzzOne(std::span<const uint8_t> input) {
     COVEY_CHECK(!content.status().message().empty());
     return false;
   }
-  // What is accepted has one meaning: written again and read again, it is the same.
+  // A file that is accepted is the same after it has been written and read again.
   std::vector<SafetensorsTensor> tensors;
   uint64_t data_bytes = 0;
   for (const PlacedTensor& placed : content->tensors) {

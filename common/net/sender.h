@@ -7,9 +7,9 @@
 
 namespace covey {
 
-// Who has sent a message between data ports, as `view` knows its nodes. A node is one process:
-// another one that gives its number, because it belongs to a former run of the job or pretends, has
-// another incarnation. Pure.
+// These functions compare the sender of a message between data ports with the nodes of `view`. A
+// node is one process: another one that gives its number, because it belongs to a former run of the
+// job or pretends, has another incarnation. Pure.
 
 // Null: the view has no such node, or the message is from another process.
 inline const proto::Node* SenderOf(const Message& message, const ClusterView& view) {

@@ -16,7 +16,7 @@ TEST(MemoryLimit, IsNoMoreThanTheAddressSpace) {
   ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
   const uint64_t of_machine = MemoryLimit();
   EXPECT_GT(of_machine, 64u << 20);
-  // Nobody has as little memory, and what the process has taken before stays.
+  // This limit is below that of any machine, and the process keeps the memory that it has.
   rlimit less = before;
   less.rlim_cur = 48 << 20;
   ASSERT_EQ(setrlimit(RLIMIT_AS, &less), 0);

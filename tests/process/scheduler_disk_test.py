@@ -9,20 +9,20 @@ import time
 from tests import report
 from tests.process import chains, cluster, ledger, program
 
-_FAULTS = program.built("tests/process/libdisk_faults.so")
+_SLOW_DISK = program.built("tests/process/libslow_disk.so")
 _SLOW_SECONDS = 12
 
 
 class SchedulerDiskTest(cluster.ProcessTest):
     def setUp(self):
         super().setUp()
-        self.fault = os.path.join(self.folder, "fault")
+        self.slow = os.path.join(self.folder, "slow")
         self.log = os.path.join(self.folder, "decisions")
-        wrapper = os.path.join(self.folder, "scheduler_with_faults")
+        wrapper = os.path.join(self.folder, "scheduler_with_slow_disk")
         with open(wrapper, "w", encoding="utf-8") as file:
             file.write(f"#!/bin/sh\n"
-                       f"COVEY_DISK_FAULT={shlex.quote(self.fault)} COVEY_DISK_OF=/decisions "
-                       f"LD_PRELOAD={shlex.quote(os.path.abspath(_FAULTS))} "
+                       f"COVEY_DISK_IS_SLOW_WHILE={shlex.quote(self.slow)} COVEY_DISK_OF=/decisions "
+                       f"LD_PRELOAD={shlex.quote(os.path.abspath(_SLOW_DISK))} "
                        f"exec {shlex.quote(os.path.abspath(cluster.SCHEDULER))} \"$@\"\n")
         os.chmod(wrapper, stat.S_IRWXU)
         self.running = cluster.Cluster(self, servers=2, scheduler_program=wrapper,
@@ -30,11 +30,6 @@ class SchedulerDiskTest(cluster.ProcessTest):
         self.producers = [ledger.Producer(self, self.running, "async", slot,
                                           options=["--pause", "50ms"]) for slot in range(2)]
         self._train("at first")
-
-    def _strike(self, name):
-        with open(self.fault + ".new", "w", encoding="ascii") as file:
-            file.write(name)
-        os.rename(self.fault + ".new", self.fault)
 
     def _train(self, when):
         for producer in self.producers:
@@ -55,7 +50,8 @@ class SchedulerDiskTest(cluster.ProcessTest):
 
     def test_a_slow_disk_kills_nobody(self):
         self.assertEqual(1, self.running.count())
-        self._strike("slow")
+        with open(self.slow, "w", encoding="ascii"):
+            pass
         counted = 1
         until = time.monotonic() + _SLOW_SECONDS
         while time.monotonic() < until:
@@ -68,7 +64,7 @@ class SchedulerDiskTest(cluster.ProcessTest):
         self.running.scheduler.kill()
         self.running.restart_scheduler()
         self.assertEqual(counted + 1, self.running.count())
-        self._strike("")
+        os.unlink(self.slow)
         self._finish()
 
 

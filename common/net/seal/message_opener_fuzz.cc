@@ -28,7 +28,8 @@ constexpr size_t kChangeBytes = 3;
 // The first part of an input without changes.
 constexpr char kNoChanges[] = "-";
 
-// Both nodes live for all inputs, because keys take a while to make. Bob opens each message anew.
+// The two nodes and their keys are made once for all inputs, because making keys is slow. Each
+// input gets a new opener of Bob's.
 struct Nodes {
   SecuredNodes all;
   std::shared_ptr<DataKeys> alice = all.Join(kAlice.node, kIncarnation);

@@ -32,7 +32,7 @@ void CountedSamples::Check(const ShardReply& reply) {
     const auto pushed = samples_.find({reply.history.shard, {group, step}});
     if (pushed == samples_.end()) continue;
     range.most += pushed->second.most;
-    // What is seen of this step may be a share of another one.
+    // The value of this step may hold a share of another step's gradient.
     const GivenGradients::Place place{group, step, reply.history.shard.table};
     if (given_ == nullptr || !given_->MayBeElsewhere(place)) range.least += pushed->second.least;
   }

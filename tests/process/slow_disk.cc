@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slow disk, for a program that loads this with LD_PRELOAD: while the file that COVEY_DISK_FAULT
-// names says "slow", each sync of a file whose path contains COVEY_DISK_OF takes a second.
+// A slow disk, for a program that loads this with LD_PRELOAD: while the file exists that
+// COVEY_DISK_IS_SLOW_WHILE names, each sync of a file whose path contains COVEY_DISK_OF takes a
+// second more.
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -29,19 +29,14 @@ bool IsStruck(int file) {
   return std::strstr(path, of) != nullptr;
 }
 
-bool FaultIs(const char* name) {
-  const char* const path = std::getenv("COVEY_DISK_FAULT");
-  const int file = path == nullptr ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  char text[32] = {};
-  const ssize_t size = read(file, text, sizeof(text) - 1);
-  close(file);
-  return size > 0 && std::strcmp(text, name) == 0;
+bool IsSlow() {
+  const char* const path = std::getenv("COVEY_DISK_IS_SLOW_WHILE");
+  return path != nullptr && access(path, F_OK) == 0;
 }
 
 void SyncSlowly(int file) {
   constexpr int kMilliseconds = 1000;
-  if (IsStruck(file) && FaultIs("slow")) poll(nullptr, 0, kMilliseconds);
+  if (IsStruck(file) && IsSlow()) poll(nullptr, 0, kMilliseconds);
 }
 
 }  // namespace
