@@ -206,8 +206,8 @@ Message ToMessage(const Request& request, Request* (proto::Envelope::*body)()) {
   return message;
 }
 
-// Watches calls that gRPC itself handles. It refuses a request that it cannot parse, with
-// UNIMPLEMENTED, which is counted. Of its own services, health and reflection, it serves every
+// Watches calls that gRPC itself handles. It refuses a request that it cannot parse, or that never
+// came because the caller had gone, with UNIMPLEMENTED; the former is counted. Of its own services, health and reflection, it serves every
 // caller: those without a right to them are cut off.
 class CallWatcher : public grpc::experimental::Interceptor {
  public:
@@ -223,8 +223,12 @@ class CallWatcher : public grpc::experimental::Interceptor {
         IsRefused()) {
       context_.TryCancel();
     }
-    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) &&
-        methods->GetSendStatus().error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
+      is_unparsed_ = methods->GetSendStatus().error_code() == grpc::StatusCode::UNIMPLEMENTED;
+    }
+    // Only now gRPC knows whether the caller had gone.
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_CLOSE) &&
+        is_unparsed_ && !context_.IsCancelled()) {
       calls_.CountMalformed();
     }
     methods->Proceed();
@@ -250,6 +254,7 @@ class CallWatcher : public grpc::experimental::Interceptor {
   grpc::ServerContextBase& context_;
   const Identity* const scheduler_;
   const std::string method_;
+  bool is_unparsed_ = false;
 };
 
 class CallWatcherFactory : public grpc::experimental::ServerInterceptorFactoryInterface {

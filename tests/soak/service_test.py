@@ -56,14 +56,8 @@ _OF_GAUGES = {
 # The limits of scheduler/log/file_log.h, with a record more, and of common/cluster/limits.h.
 _LOG_BYTES_MAX = (64 << 20) + (4 << 20)
 _EVENTS_MAX = 4096
-
-_DEPARTURES = ("visit", "count", "kill_producer", "kill_worker", "kill_server", "drain_worker",
-               "drain_server", "look", "make_snapshot", "end")
-_CAUSES = [
-    # A process that ends between the head of a call and its request: gRPC reports that like a
-    # request that it cannot parse.
-    causes.Cause("scheduler", '"event":"malformed_request"', _DEPARTURES, 10),
-]
+# Lines that an operator should read at an event: none.
+_CAUSES = []
 
 
 class ServiceTest(store_cluster.StoreTest):
