@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <array>
@@ -38,6 +39,28 @@ TEST(BufferTest, SharesMemoryAndKnowsWhenItIsAlone) {
 TEST(BufferTest, AlignsForCacheLinesAndHugePages) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(Buffer::Allocate(1).data()) % 64, 0u);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(Buffer::Allocate(4 << 20).data()) % (2 << 20), 0u);
+}
+
+// Buffers of a few sizes come and go between small objects, as messages do.
+TEST(BufferTest, MemoryOfBuffersThatAreGoneIsUsedAgain) {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  constexpr std::array<size_t, 5> kSizes = {4096, 20000, 66000, 150000, 262144};
+  Random random(1);
+  std::vector<std::vector<uint8_t>> objects(2000);
+  std::vector<Buffer> buffers(40);
+  const size_t before = mallinfo2().arena;
+  size_t live = 0;
+  size_t live_max = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    objects[random.Below(objects.size())] = std::vector<uint8_t>(16 + random.Below(200));
+    Buffer& buffer = buffers[random.Below(buffers.size())];
+    live -= buffer.size();
+    buffer = Buffer::Allocate(kSizes[random.Below(kSizes.size())]);
+    live += buffer.size();
+    live_max = std::max(live_max, live);
+  }
+  EXPECT_LT(mallinfo2().arena - before, 2 * live_max);
 }
 
 TEST(BufferTest, ReleasesWrappedMemoryOnceWithTheLastHandle) {

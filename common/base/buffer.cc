@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -14,19 +15,35 @@ namespace {
 constexpr size_t kCacheLine = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
 
+// Before the first byte lies a pointer to the block that malloc gave.
+//
+// posix_memalign does not do: before glibc 2.38 it takes for a new block of a size none that was
+// freed and has that size, unless its neighbours are free, too. What is allocated and freed all the
+// time then grew to nine times of what was in use at most.
+uint8_t* AllocateAligned(size_t size, size_t alignment) {
+  constexpr size_t kPointer = sizeof(void*);
+  void* const block = std::malloc(size + alignment - 1 + kPointer);
+  if (block == nullptr) throw std::bad_alloc();
+  const uintptr_t least = reinterpret_cast<uintptr_t>(block) + kPointer;
+  uint8_t* const start = static_cast<uint8_t*>(block) + kPointer + (-least & (alignment - 1));
+  std::memcpy(start - kPointer, &block, kPointer);
+  return start;
+}
+
+void FreeAligned(uint8_t* start) {
+  void* block = nullptr;
+  std::memcpy(&block, start - sizeof(block), sizeof(block));
+  std::free(block);
+}
+
 }  // namespace
 
 Buffer Buffer::Allocate(size_t size) {
   Buffer buffer;
   buffer.storage_ = new Storage;
   const size_t alignment = size >= kHugePage ? kHugePage : kCacheLine;
-  const size_t rounded = (size + kCacheLine - 1) / kCacheLine * kCacheLine;
-  void* memory = nullptr;
-  if (posix_memalign(&memory, alignment, rounded == 0 ? kCacheLine : rounded) != 0) {
-    throw std::bad_alloc();
-  }
-  if (size >= kHugePage) madvise(memory, rounded, MADV_HUGEPAGE);
-  buffer.storage_->writable = static_cast<uint8_t*>(memory);
+  buffer.storage_->writable = AllocateAligned(size, alignment);
+  if (size >= kHugePage) madvise(buffer.storage_->writable, size, MADV_HUGEPAGE);
   buffer.data_ = buffer.storage_->writable;
   buffer.size_ = size;
   return buffer;
@@ -77,8 +94,8 @@ void Buffer::Drop(Storage* storage) {
   if (storage->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (storage->release) {
     storage->release();
-  } else {
-    std::free(storage->writable);
+  } else if (storage->writable != nullptr) {
+    FreeAligned(storage->writable);
   }
   delete storage;
 }
