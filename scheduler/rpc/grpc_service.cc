@@ -206,9 +206,10 @@ Message ToMessage(const Request& request, Request* (proto::Envelope::*body)()) {
   return message;
 }
 
-// Watches calls that gRPC itself handles. It refuses a request that it cannot parse, or that never
-// came because the caller had gone, with UNIMPLEMENTED; the former is counted. Of its own services, health and reflection, it serves every
-// caller: those without a right to them are cut off.
+// Watches calls that gRPC itself handles. It refuses with UNIMPLEMENTED a request that it cannot
+// parse, which is counted, and one that never came because the caller had gone. Of its own
+// services, health and reflection, it serves every caller: those without a right to them are cut
+// off.
 class CallWatcher : public grpc::experimental::Interceptor {
  public:
   // `scheduler`: its identity; null = callers have none. `method`: the service and the method,
