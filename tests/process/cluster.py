@@ -169,9 +169,13 @@ class Cluster(Observer):
             self._test.assertEqual(0, child.exit_code(), child)
 
 
-def certificates(test, job=JOB):
-    """Makes an authority, and a folder with the certificates of all roles; returns the folder."""
-    authority, roles = (os.path.join(test.folder, name) for name in ("ca", "roles"))
+def certificates(test, job=JOB, folder=None):
+    """Makes an authority, and a folder with the certificates of all roles; returns the folder.
+
+    folder: of both; the test's own by default.
+    """
+    os.makedirs(folder or test.folder, exist_ok=True)
+    authority, roles = (os.path.join(folder or test.folder, name) for name in ("ca", "roles"))
     for words in (["init", authority],
                   ["issue", authority, "--every-role", "--job", job, "--out", roles]):
         run = test.run_to_end("covey certificates", [COVEY, "certificates", *words])

@@ -113,6 +113,31 @@ class RefusalTest(DashboardTest):
         self.assertIn(str(port), second.lines("stderr")[0])
 
 
+class SecuredTest(DashboardTest):
+
+    def state(self, address, *options):
+        """What a dashboard that asks the scheduler there tells its page, once it has asked."""
+        _, port, token = self.start_dashboard(address, *options)
+
+        def asked():
+            told = json.loads(self.ask(port, "/api/v1/state?since=0", Covey_Token=token)[1])
+            return None if told["contact"]["error"] == "no scheduler has answered yet" else told
+
+        return program.await_true(asked, "an answer of the scheduler, or its refusal")
+
+    def test_it_shows_what_its_certificate_may_see(self):
+        roles = cluster.certificates(self)
+        running = cluster.Cluster(self, servers=1, tls=roles)
+        shown = self.state(running.address, "--tls", os.path.join(roles, "viewer"))
+        self.assertTrue(shown["contact"]["connected"], shown)
+        self.assertEqual(["server-0"], [node["name"] for node in shown["state"]["nodes"]])
+        of_others = cluster.certificates(self, folder=os.path.join(self.folder, "others"))
+        for options in ([], ["--tls", os.path.join(of_others, "viewer")]):
+            refused = self.state(running.address, *options)
+            self.assertRegex(refused["contact"]["error"], "--tls|certificate|handshake")
+            self.assertIsNone(refused["state"])
+
+
 @unittest.skipIf(browser.MISSING, browser.MISSING)
 class BrowserTest(DashboardTest):
 
