@@ -141,6 +141,13 @@ std::string Text(const TableCreated& e) {
       e.initial_values.empty() ? "" : absl::StrCat(", with the values of ", e.initial_values));
 }
 
+std::string Text(const MomentumAddsUp& e) {
+  return absl::StrCat(
+      "table '", e.name, "' has a momentum of ", e.momentum, " under ", e.contract,
+      ", to which asynchrony adds about 1 - 1/G with G groups, so that training may diverge: set "
+      "asynchrony.automatic_momentum of the table, or lower its momentum");
+}
+
 std::string Tables(const std::vector<std::string>& names) {
   return absl::StrCat(names.size() == 1 ? "table '" : "tables '", absl::StrJoin(names, "', '"),
                       "'");
@@ -332,6 +339,7 @@ absl::string_view Kind(const ProducerQuarantined&) { return kProducer; }
 absl::string_view Kind(const ProducerReleased&) { return kProducer; }
 absl::string_view Kind(const QuarantinesEnded&) { return kProducer; }
 absl::string_view Kind(const TableCreated&) { return kTable; }
+absl::string_view Kind(const MomentumAddsUp&) { return kTable; }
 absl::string_view Kind(const RestoreBegun&) { return kTable; }
 absl::string_view Kind(const RestoreEnded&) { return kTable; }
 absl::string_view Kind(const InitializationBegun&) { return kTable; }

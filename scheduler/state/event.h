@@ -152,6 +152,12 @@ struct TableCreated {
   // The folder of the snapshot with whose values it begins; empty = with its initializer's.
   std::string initial_values = {};
 };
+// A table has momentum of its own under a contract whose asynchrony adds some.
+struct MomentumAddsUp {
+  std::string name = {};
+  std::string contract = {};
+  double momentum = 0;
+};
 // Tables of a snapshot are being made in this job.
 struct RestoreBegun {
   std::string snapshot = {};
@@ -300,9 +306,9 @@ using Event =
                  GroupRecovers, GroupContinuesWithoutLeavers, GroupContinuesWithoutDraining,
                  GroupEnded, WorkerStandsBy, StragglerNoticed, SharesChanged, MinimumMembersChanged,
                  WorkerMoved, WorkerEvicted, ProducerQuarantined, ProducerReleased,
-                 QuarantinesEnded, TableCreated, RestoreBegun, RestoreEnded, InitializationBegun,
-                 TablesInitialized, InitializationGivenUp, ShardLostForGood, TableDropped,
-                 ContractChanged, SnapshotOrdered, SnapshotPassed, SnapshotCompleted,
+                 QuarantinesEnded, TableCreated, MomentumAddsUp, RestoreBegun, RestoreEnded,
+                 InitializationBegun, TablesInitialized, InitializationGivenUp, ShardLostForGood,
+                 TableDropped, ContractChanged, SnapshotOrdered, SnapshotPassed, SnapshotCompleted,
                  FlushFallsBehind, SnapshotFailed, TablesRestored, ShardsReconciled,
                  ReplicaReportsTaken, BarrierReleased, DatasetAdded, ItemsHandedOut,
                  ExamplesFinished, PassesFinished, ExamplesReclaimed, UnreportedExamplesExpired>;

@@ -44,6 +44,18 @@ absl::StatusOr<uint64_t> MemoryOf(const TableDefinition& table, uint32_t replica
          std::min<uint64_t>(replicas, servers);
 }
 
+// Notes that the momentum of a table adds to that of the contract's asynchrony, if it does.
+void CheckMomentum(const proto::TableSpec& spec, const Contract& contract, Transaction& change) {
+  const bool on_arrival =
+      contract.kind == Contract::Kind::kAsync || contract.kind == Contract::Kind::kSsp;
+  if (!on_arrival || spec.optimizer().momentum() == 0 || spec.asynchrony().automatic_momentum()) {
+    return;
+  }
+  change.Add(MomentumAddsUp{.name = spec.name(),
+                            .contract = ContractName(contract),
+                            .momentum = spec.optimizer().momentum()});
+}
+
 auto FindTable(const proto::ClusterView& view, absl::string_view name) {
   return std::find_if(view.tables().begin(), view.tables().end(),
                       [&](const proto::Table& table) { return table.spec().name() == name; });
@@ -102,6 +114,7 @@ absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
                           .shards = count,
                           .replicas = table.shards(0).chain_size(),
                           .initial_values = initial_values});
+  CheckMomentum(spec, definition.contract, change);
   change.Commit();
   return id;
 }
@@ -228,6 +241,7 @@ absl::StatusOr<Epoch> Tables::SetContract(absl::string_view name, const proto::C
                              .from = ContractName(present),
                              .to = ContractName(*wanted),
                              .why = std::string(why)});
+  CheckMomentum(edited.spec(), *wanted, change);
   change.Commit();
   return change.epoch();
 }

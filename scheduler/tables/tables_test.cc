@@ -15,6 +15,7 @@ namespace covey::scheduler {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class TablesTest : public ::testing::Test {
  protected:
@@ -181,6 +182,46 @@ TEST_F(TablesTest, CreationIsIdempotentByEqualSpecOnly) {
   EXPECT_EQ(state_.News(), "");
   EXPECT_EQ(view().epoch(), 1);
   EXPECT_TRUE(absl::IsAlreadyExists(tables_.Create(Spec("a", 101)).status()));
+}
+
+// Of its optimizer, on top of what asynchrony adds.
+TEST_F(TablesTest, MomentumUnderAsynchronyIsAnEventOfItsOwn) {
+  AddServer(2, 0, 2);
+  constexpr char kWarning[] =
+      "table 'w' has a momentum of 0.9 under ssp:2, to which asynchrony adds about 1 - 1/G with G "
+      "groups, so that training may diverge: set asynchrony.automatic_momentum of the table, or "
+      "lower its momentum";
+  proto::TableSpec spec = Spec("w", 100);
+  spec.mutable_optimizer()->set_kind(proto::Optimizer::NESTEROV);
+  spec.mutable_optimizer()->set_momentum(0.9);
+  spec.mutable_contract()->set_kind(proto::Contract::SSP);
+  spec.mutable_contract()->set_staleness(2);
+  ASSERT_TRUE(tables_.Create(spec).ok());
+  EXPECT_THAT(state_.News(), HasSubstr(kWarning));
+  ASSERT_TRUE(tables_.Create(spec).ok());
+  EXPECT_EQ(state_.News(), "") << "the same table again";
+
+  spec.set_name("tamed");
+  spec.mutable_asynchrony()->set_automatic_momentum(true);
+  ASSERT_TRUE(tables_.Create(spec).ok());
+  EXPECT_THAT(state_.News(), Not(HasSubstr("momentum")));
+  spec.clear_asynchrony();
+  spec.set_name("plain");
+  spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
+  spec.mutable_optimizer()->clear_momentum();
+  ASSERT_TRUE(tables_.Create(spec).ok());
+  EXPECT_THAT(state_.News(), Not(HasSubstr("momentum")));
+
+  spec = Spec("later", 100);
+  spec.mutable_optimizer()->set_kind(proto::Optimizer::MOMENTUM);
+  spec.mutable_optimizer()->set_momentum(0.5);
+  spec.mutable_contract()->set_kind(proto::Contract::BUFFERED);
+  ASSERT_TRUE(tables_.Create(spec).ok());
+  EXPECT_THAT(state_.News(), Not(HasSubstr("momentum")));
+  proto::Contract async;
+  async.set_kind(proto::Contract::ASYNC);
+  ASSERT_TRUE(tables_.SetContract("later", async, "asked by a test").ok());
+  EXPECT_THAT(state_.News(), HasSubstr("a momentum of 0.5 under async"));
 }
 
 TEST_F(TablesTest, WithoutServersUnavailable) {

@@ -34,11 +34,11 @@ class GroupsTest(cluster.ProcessTest):
         self.assertLessEqual(many, _RATIO_MAX * one)
 
     def test_applied_on_arrival_the_same_momentum_is_too_much(self):
-        self.assertIsNone(self.samples_to_target(_WORKERS, "--contract=async"))
+        self.assertIsNone(
+            self.samples_to_target(_WORKERS, "--contract=async", "--automatic-momentum=false"))
 
     def test_the_governor_takes_out_what_asynchrony_adds(self):
-        self.assertIsNotNone(
-            self.samples_to_target(_WORKERS, "--contract=async", "--automatic-momentum"))
+        self.assertIsNotNone(self.samples_to_target(_WORKERS, "--contract=async"))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("learning-rate", &learning_rate, "peak of the schedule");
   options.Add("momentum", &momentum, "coefficient of Nesterov's method");
   options.Add("automatic-momentum", &automatic_momentum,
-              "servers subtract the momentum that asynchrony adds");
+              "under ssp and async, servers subtract the momentum that asynchrony adds");
   examples::AddWireFormat(options, &wire);
   options.Add("update-on-members", &update_on_members,
               "members run the optimizer instead of servers; for one group under bsp");

@@ -50,12 +50,14 @@ TEST(OptionsTest, ReadsEveryFlag) {
   EXPECT_EQ(options.hidden, 200u);
   EXPECT_EQ(options.seed, 9u);
   EXPECT_EQ(options.data_dir, "/data");
-  EXPECT_FALSE(options.automatic_momentum || options.stop_at_target);
-  ASSERT_TRUE(Load({"--automatic-momentum", "--wire=bfloat16", "--target-accuracy", "0.88",
+  EXPECT_TRUE(options.automatic_momentum);
+  EXPECT_FALSE(options.stop_at_target);
+  ASSERT_TRUE(Load({"--automatic-momentum=false", "--wire=bfloat16", "--target-accuracy", "0.88",
                     "--evaluate-every", "500", "--stop-at-target"},
                    options)
                   .ok());
-  EXPECT_TRUE(options.automatic_momentum && options.stop_at_target);
+  EXPECT_FALSE(options.automatic_momentum);
+  EXPECT_TRUE(options.stop_at_target);
   EXPECT_EQ(options.wire, WireFormat::kBfloat16);
   EXPECT_EQ(options.target_accuracy, 0.88);
   EXPECT_EQ(options.evaluate_every, 500u);

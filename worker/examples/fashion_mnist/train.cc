@@ -64,7 +64,9 @@ proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, ui
     spec.mutable_learning_rate()->set_base(1);
   }
   *spec.mutable_contract() = ContractToProto(options.contract);
-  spec.mutable_asynchrony()->set_automatic_momentum(options.automatic_momentum);
+  const bool on_arrival = options.contract.kind == Contract::Kind::kSsp ||
+                          options.contract.kind == Contract::Kind::kAsync;
+  spec.mutable_asynchrony()->set_automatic_momentum(on_arrival && options.automatic_momentum);
   spec.set_gradient_format(ToProto(options.wire));
   return spec;
 }
