@@ -54,9 +54,11 @@ _OF_GAUGES = {
     "nodes listed": flatness.Allowance(share=0.02, amount=3),
     "tables": flatness.Allowance(amount=0.5),
 }
-# The limits of scheduler/log/file_log.h, with a record more, and of common/cluster/limits.h.
+# The limits of scheduler/log/file_log.h, with a record more, of common/cluster/limits.h, and of
+# scheduler/nodes/departed_nodes.h.
 _LOG_BYTES_MAX = (64 << 20) + (4 << 20)
 _EVENTS_MAX = 4096
+_DEPARTED_KEPT = 64
 # Lines that an operator should read at an event: none.
 _CAUSES = []
 
@@ -103,7 +105,7 @@ class ServiceTest(store_cluster.StoreTest):
                 ("events listed", lambda: self.events_listed)):
             self.sampler.add_gauge(name, read)
         self._status()
-        self._fill_events()
+        self._fill_lists()
         started()
         self.sampler.start()
 
@@ -129,8 +131,12 @@ class ServiceTest(store_cluster.StoreTest):
         return self.start(f"worker-{rank}", [ledger.WORKER, "--pause", "100ms", "--contract", "bsp"],
                           self.running.environment(rank))
 
-    def _fill_events(self):
-        """Until the scheduler lists as many events as it ever will; the list would fill for hours."""
+    def _fill_lists(self):
+        """Until the scheduler lists as many events and departed nodes as it ever will, which would
+        take an hour otherwise."""
+        while len(self._status()["view"]["nodes"]) < _DEPARTED_KEPT + len(self.workers):
+            for rank in _RESTARTED_WORKERS:
+                self.kill_worker(rank)
         while self._count_events() < _EVENTS_MAX:
             self.visit(0, tables=_FILL_TABLES)
 
