@@ -7,32 +7,41 @@ import time
 import unittest
 
 from tests import report
-from tests.process import cluster, etcd, program
+from tests.process import chains, cluster, etcd, outage, program
 
 # The lease, etcd's own margin, the standby's next attempt, and a slow machine's margin.
 _TAKEOVER_SECONDS = 20
 # Longer than the lease, and than the silence after which nodes would be declared dead.
 _WITHOUT_ETCD_SECONDS = 10
+_LEASE_SECONDS = 3
 # A wrong address or prefix is reported within this time, on a slow machine too.
 _CLEAR_SECONDS = 15
 
 
 @unittest.skipIf(etcd.MISSING, etcd.MISSING)
 class EtcdTest(cluster.ProcessTest):
-    def start_all(self, members=1, servers=2, groups=0):
-        """An etcd, two schedulers, and servers that know both schedulers."""
+    def start_all(self, members=1, servers=2, groups=0, more=(), hears_leader_only=None):
+        """An etcd, two schedulers, and servers that know both schedulers.
+
+        more: further options of the schedulers.
+        hears_leader_only: the rank of a server that knows only the scheduler that leads at first.
+        """
         self.etcd = etcd.Etcd(self, members)
         self.started = 0
         self.options = [cluster.SCHEDULER, "--job", cluster.JOB, "--servers", servers,
-                        "--groups", groups, "--workers", 1, "--etcd", ",".join(self.etcd.addresses)]
+                        "--groups", groups, "--workers", 1, "--etcd", ",".join(self.etcd.addresses),
+                        *more]
         self.schedulers = []
         self.observers = []
         for _ in range(2):
             self.add_scheduler()
         self.address = ",".join(observer.address for observer in self.observers)
+        leader, _ = program.await_true(self.leading, "a leader")
         self.servers = [
-            self.start(f"server-{rank}", [cluster.SERVER, "--scheduler", self.address, "--job",
-                                          cluster.JOB, "--rank", rank, "--loops", 1])
+            self.start(f"server-{rank}", [
+                cluster.SERVER, "--scheduler",
+                self.observers[leader].address if rank == hears_leader_only else self.address,
+                "--job", cluster.JOB, "--rank", rank, "--loops", 1])
             for rank in range(servers)
         ]
         self.await_status(lambda status: len(cluster.nodes(status, "SERVER")) == servers,
@@ -198,6 +207,32 @@ class EtcdTest(cluster.ProcessTest):
         self.assertGreater(int(after["view"]["epoch"]), int(decided["view"]["epoch"]))
         self.assertGreater(int(decided["view"]["epoch"]), int(before["view"]["epoch"]))
         self.assertFalse(cluster.nodes(after, "SERVER", "DEAD"))
+
+    def test_a_shard_with_one_copy_never_has_two_owners(self):
+        # The first server and a client hear nothing of the standby.
+        self.start_all(more=["--lease", f"{_LEASE_SECONDS}s"], hears_leader_only=0)
+        old, _ = self.leading()
+        options = ["--replicas", 1, "--deadline", "10m"]
+        probe = outage.Probe(self, self.observers[old], tables=2, options=options)
+        lost = [int(name.removeprefix("probe/")) for (name, _), chain
+                in chains.of(self.leading()[1]).items() if chain == [("server-0", False)]]
+        self.assertEqual(1, len(lost))
+        self.schedulers[old].signal(signal.SIGSTOP)
+        new = self.await_takeover(old)
+        heir = outage.Probe(self, self.observers[new], tables=2, options=options)
+        program.await_true(lambda: heir.pushes(lost[0]) > 0, f"a new owner: {heir.child}")
+        self.assertTrue(self.servers[0].running(), self.servers[0])
+        acknowledged = probe.pushes(lost[0])
+        self.schedulers[old].signal(signal.SIGCONT)
+        self.assertEqual(1, self.schedulers[old].exit_code())
+        # Longer than a lease that it might have granted.
+        pushed = heir.pushes(lost[0])
+        until = time.monotonic() + 2 * _LEASE_SECONDS
+        program.await_true(lambda: time.monotonic() > until and heir.pushes(lost[0]) > pushed,
+                           f"more pushes: {heir.child}")
+        self.assertEqual(acknowledged, probe.pushes(lost[0]), probe.child)
+        self.assertGreater(acknowledged, 0)
+        self.assertTrue(self.servers[0].running(), self.servers[0])
 
     def test_without_etcd_nobody_decides(self):
         self.start_all()

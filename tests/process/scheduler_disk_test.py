@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scheduler whose disk is slow, full or read-only, while others train, come and go."""
+"""A scheduler whose disk is slow, full or read-only, or whose log others want, while nodes train."""
 
 import os
 import shlex
+import signal
 import stat
 import time
 
@@ -12,6 +13,8 @@ from tests.process import chains, cluster, ledger, program
 _FAULTS = program.built("tests/process/libdisk_faults.so")
 _SLOW_SECONDS = 12
 _LEASE_SECONDS = 4
+# Failed writes, after each of which the file of the log is replaced.
+_REPLACEMENTS = 8
 
 
 class SchedulerDiskTest(cluster.ProcessTest):
@@ -116,6 +119,40 @@ class SchedulerDiskTest(cluster.ProcessTest):
         self._heal()
         self._train("afterwards")
         self._finish(dead=["server-1"])
+
+    def _start_rivals(self):
+        """Like a supervisor that starts a second scheduler on this log again and again."""
+        command = shlex.join([os.path.abspath(cluster.SCHEDULER), "--job", self.running.job,
+                              "--servers", "2", "--log-file", self.log])
+        return self.start("rivals", ["sh", "-c", f"while :; do {command}; echo ended with $?; done"])
+
+    def test_a_second_scheduler_on_its_log_ends_and_says_why(self):
+        # With one copy of each table, two schedulers would soon give a shard to two servers.
+        self._begin(replicas=1)
+        rivals = self._start_rivals()
+        for number in range(1, _REPLACEMENTS + 1):
+            self._strike("full")
+            counter = self.start("counter", [
+                cluster.COUNTER, self.running.address, self.running.job])
+            self.running.scheduler.await_line("log_not_written", count=number)
+            rivals.await_line("ended with", count=rivals.count("ended with") + 3)
+            os.unlink(self.fault)
+            self.running.scheduler.await_line("log_written_again", count=number)
+            self.assertEqual(0, counter.exit_code(), counter)
+        # It is stopped, and keeps its log.
+        self.running.scheduler.signal(signal.SIGSTOP)
+        rivals.await_line("ended with", count=rivals.count("ended with") + 5)
+        self.running.scheduler.signal(signal.SIGCONT)
+        self.assertEqual(_REPLACEMENTS + 2, self.running.count())
+        rivals.kill()
+        self.assertEqual({"ended with 1"}, set(rivals.lines("stdout")))
+        said = [line for line in rivals.lines("stderr") if '"level":"error"' in line]
+        print(f"{rivals.count('ended with')} rivals", flush=True)
+        self.assertGreaterEqual(len(said), rivals.count("ended with"))
+        for line in said:
+            self.assertIn("is in use by another scheduler: stop that one or name another file", line)
+        self.assertEqual(0, rivals.count('listening|"event":"decision"'), rivals)
+        self._finish()
 
 
 if __name__ == "__main__":
