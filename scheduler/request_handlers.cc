@@ -59,7 +59,9 @@ void RequestHandlers::Handle(absl::Time now, absl::Duration uptime, const Messag
   const Call call{.now = now, .uptime = uptime, .request = request, .outbox = outbox};
   const ControlMethod* const method = FindControlMethod(request.envelope);
   if (method == nullptr) return;
-  if (!pipeline_.disk_failure().ok()) return Refuse(call, pipeline_.FailureStatus());
+  if (!pipeline_.disk_failure().ok() && !request.envelope.has_heartbeat_request()) {
+    return Refuse(call, pipeline_.FailureStatus());
+  }
   if (const absl::Status status = CheckAccess(*method, request, state_, machines_.membership);
       !status.ok()) {
     return Refuse(call, status);

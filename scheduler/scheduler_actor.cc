@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/log.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/own_pause.h"
 #include "common/net/own_process.h"
@@ -94,25 +95,31 @@ void SchedulerActor::Receive(absl::Time now, const Message& message, Outbox& out
 
 void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
   Begin(now);
-  last_tick_ = now;
-  if (!disk_failure().ok()) return;
-  machines_.Tick(now, [&](Message reply) { pipeline_.SendWhenDurable(std::move(reply), outbox); });
-  handlers_.ReconcileChains(now);
+  const absl::Duration since_tick = now - std::exchange(last_tick_, now);
+  if (disk_failure().ok()) {
+    machines_.Tick(now,
+                   [&](Message reply) { pipeline_.SendWhenDurable(std::move(reply), outbox); });
+    handlers_.ReconcileChains(now);
+  } else {
+    machines_.membership.DiscountPause(std::min(since_tick, kTick));
+    pipeline_.Retry(outbox);
+  }
   for (const Message& request : watches_.TakeExpired(now)) handlers_.AnswerWatch(request, outbox);
   Finish(now, outbox);
 }
 
 absl::Time SchedulerActor::NextWake() const {
   if (started_ == absl::InfiniteFuture()) return absl::InfinitePast();
-  if (!disk_failure().ok()) return absl::InfiniteFuture();
+  if (!disk_failure().ok()) return std::min(last_tick_ + kTick, watches_.next_deadline());
   absl::Time next = std::min(machines_.NextTick(), handlers_.NextReconcile());
   if (next != absl::InfiniteFuture()) next = std::min(next, last_tick_ + kTick);
   return std::min(next, watches_.next_deadline());
 }
 
 void SchedulerActor::OnDiskDurable(absl::Time now, const Message& message, Outbox& outbox) {
+  const absl::Status before = disk_failure();
   for (Message& reply : pipeline_.OnDiskDurable(message)) {
-    if (reply.envelope.has_register_reply()) {
+    if (reply.envelope.has_register_reply() && StatusOf(reply).ok()) {
       machines_.membership.OnRegistrationAnswered(now,
                                                   NodeId(reply.envelope.register_reply().node()));
     }
@@ -120,6 +127,16 @@ void SchedulerActor::OnDiskDurable(absl::Time now, const Message& message, Outbo
   }
   for (const Message& request : watches_.TakeOlderThan(Epoch(published().epoch()))) {
     handlers_.AnswerWatch(request, outbox);
+  }
+  if (before.ok() && !disk_failure().ok()) {
+    LogError("log_not_written", {{"error", disk_failure().message()}});
+    trail_.Add(now - started_,
+               {.text = absl::StrCat("decides nothing until its log can be written: ",
+                                     disk_failure().message()),
+                .kinds = {"job"}});
+  } else if (!before.ok() && disk_failure().ok()) {
+    LogInfo("log_written_again");
+    trail_.Add(now - started_, {.text = "writes its log again, and decides", .kinds = {"job"}});
   }
 }
 

@@ -36,7 +36,7 @@ namespace covey::scheduler {
 //     good heartbeats leave at once, with the published epoch.
 //  2. Every request is answered, a watch or barrier at its deadline at the latest; requests of
 //     nodes that are dead, gone or unknown get ABORTED.
-//  3. While the scheduler itself stood still, no node's silence counts.
+//  3. While the scheduler itself stood still, or could not write its log, no node's silence counts.
 //
 // Sends DiskAppend to {self, kDiskLoop} and expects DiskDurable back; likewise ProbeRequest to
 // {self, kProbeLoop} and ProbeReply, and StoreRequest to {self, kStoreLoop} and StoreReply.
@@ -57,7 +57,8 @@ class SchedulerActor : public Actor {
 
   // The view that others may know: the newest durable one.
   const proto::ClusterView& published() const { return pipeline_.published(); }
-  // Not OK once the log cannot be written any more; from then on every request is refused.
+  // Not OK while the log cannot be written. Until it can, only heartbeats and watches that wait are
+  // answered, everything else is refused, and no timer but that of the next try runs.
   const absl::Status& disk_failure() const { return pipeline_.disk_failure(); }
   // What `covey status` shows, without events; and how often which events have happened.
   proto::StatusReply Status(absl::Time now) const;

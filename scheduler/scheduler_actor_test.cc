@@ -556,6 +556,54 @@ TEST_F(SchedulerActorTest, UnfitDiskRefusesEverythingAndPublishesNothing) {
   EXPECT_FALSE(actor_->disk_failure().ok());
 }
 
+TEST_F(SchedulerActorTest, AnUnfitDiskIsTriedAgainAndKillsNobody) {
+  RegisterAll();
+  const auto fail_for = [this](absl::Duration duration) {
+    for (const absl::Time until = now_ + duration; now_ < until;) {
+      now_ = std::min(until, actor_->NextWake());
+      Outbox outbox;
+      actor_->Wake(now_, outbox);
+      Take(outbox);
+      AnswerDisk(absl::ResourceExhaustedError("no space left"));
+      const Message reply = Call(Heartbeat({.node = 2, .incarnation = 12}));
+      ASSERT_TRUE(StatusOf(reply).ok()) << "a lease would end: " << StatusOf(reply);
+    }
+  };
+  const auto state_of = [this](uint64_t node) {
+    for (const proto::Node& found : actor_->published().nodes()) {
+      if (found.id() == node) return found.state();
+    }
+    return proto::Node::STATE_UNSPECIFIED;
+  };
+  sent_.clear();
+  Receive(CreateTable({.node = 3, .incarnation = 13}));
+  Receive(RegisterRequest(14, proto::CLIENT));  // its reply waits for the next record
+  AnswerDisk(absl::ResourceExhaustedError("no space left"));
+  ASSERT_EQ(sent_.size(), 2u);
+  for (const Message& reply : sent_) EXPECT_TRUE(absl::IsUnavailable(StatusOf(reply)));
+  sent_.clear();
+  const uint64_t epoch = actor_->published().epoch();
+  // The server is heard of all the time, and the worker is not.
+  fail_for(absl::Minutes(10));
+  EXPECT_EQ(actor_->published().epoch(), epoch);
+  EXPECT_EQ(actor_->published().tables_size(), 0);
+
+  // The disk is well: all that was decided is durable, and nobody is dead. Nodes that were refused
+  // come again.
+  Advance(absl::Milliseconds(500));
+  EXPECT_TRUE(actor_->disk_failure().ok());
+  EXPECT_EQ(actor_->published().tables_size(), 1);
+  EXPECT_EQ(state_of(3), proto::Node::ALIVE);
+  ASSERT_TRUE(StatusOf(Call(CreateTable({.node = 3, .incarnation = 13}))).ok());
+  EXPECT_EQ(actor_->published().tables_size(), 1);
+  // Silence counts again, except of a node that does not know yet that it has joined.
+  Advance(absl::Seconds(10));
+  EXPECT_EQ(state_of(3), proto::Node::DEAD);
+  const Message joined = Call(RegisterRequest(14, proto::CLIENT));
+  ASSERT_TRUE(StatusOf(joined).ok()) << StatusOf(joined);
+  EXPECT_EQ(joined.envelope.register_reply().node(), 4u);
+}
+
 TEST_F(SchedulerActorTest, AContractIsSwitchedDurablyAndInTheEvents) {
   RegisterAll();
   ASSERT_TRUE(StatusOf(Call(CreateTable({.node = 3, .incarnation = 13}))).ok());

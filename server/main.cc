@@ -357,7 +357,8 @@ class ServerProcess {
     }
     data_loop->actor = std::make_unique<ShardActor>(ShardActor::Options{
         .spare_bytes_max = config_.spare_bytes_max,
-        .malformed_at_transport = [&self = *data_loop] { return self.loop->counters().malformed; },
+        .malformed_at_transport =
+            [&self = *data_loop] { return self.loop->counters().refused.total(); },
         .queued_bytes_max = queue.waiting_bytes,
         .has_store = store_ != nullptr,
         .recording = RecordingOptions(),

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/descriptor.h"
 #include "common/base/version.h"
+#include "common/net/refusal.h"
 
 namespace covey {
 namespace {
@@ -91,13 +92,15 @@ void AddMessageMetrics(const TransportCounters& counters, MetricPage& page) {
   constexpr char kRefused[] = "covey_messages_refused_total";
   constexpr char kMessagesHelp[] = "Messages of the data plane.";
   constexpr char kRefusedHelp[] =
-      "Messages that were malformed, or dropped because the peer is unknown or its queue full.";
+      "Messages that were refused, or dropped because the peer is unknown or its queue full.";
   page.Counter(kMessages, kMessagesHelp, static_cast<double>(counters.received),
                {{"direction", "received"}});
   page.Counter(kMessages, kMessagesHelp, static_cast<double>(counters.sent),
                {{"direction", "sent"}});
-  page.Counter(kRefused, kRefusedHelp, static_cast<double>(counters.malformed),
-               {{"reason", "malformed"}});
+  for (size_t i = 0; i < kRefusalNames.size(); ++i) {
+    page.Counter(kRefused, kRefusedHelp, static_cast<double>(counters.refused.all()[i]),
+                 {{"reason", std::string(kRefusalNames[i])}});
+  }
   page.Counter(kRefused, kRefusedHelp, static_cast<double>(counters.dropped),
                {{"reason", "dropped"}});
 }

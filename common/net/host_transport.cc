@@ -90,8 +90,9 @@ class HostTransport : public Transport {
     const TransportCounters& shm = shm_.counters();
     counters_ = {.received = zmq.received + shm.received,
                  .sent = zmq.sent + shm.sent,
-                 .malformed = zmq.malformed + shm.malformed,
+                 .refused = zmq.refused,
                  .dropped = zmq.dropped + shm.dropped};
+    counters_.refused.Add(shm.refused);
     return counters_;
   }
 

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "common/net/message.h"
+#include "common/net/refusal.h"
 
 namespace covey {
 
@@ -16,9 +17,8 @@ namespace covey {
 struct TransportCounters {
   uint64_t received = 0;
   uint64_t sent = 0;
-  // Bytes from outside that were not a valid message: bad prelude, checksum, envelope or frame
-  // lengths, wrong job, failed handshakes.
-  uint64_t malformed = 0;
+  // Bytes from outside that were no valid message for this loop.
+  RefusalCounts refused;
   // Messages dropped because the peer's queue was full or the peer is unknown.
   uint64_t dropped = 0;
 };

@@ -108,7 +108,7 @@ absl::Status ReadHead(std::span<const uint8_t> head, const WireLimits& limits,
                       proto::Envelope& envelope) {
   COVEY_ASSIGN_OR_RETURN(const WirePrelude prelude, ReadPrelude(head, limits));
   if (prelude.sealed) {
-    return absl::InvalidArgumentError(
+    return absl::FailedPreconditionError(
         "message is sealed, and this process has no keys; secure all processes of a job, or none");
   }
   const std::span<const uint8_t> bytes = head.subspan(kWirePreludeBytes);
@@ -128,7 +128,7 @@ absl::Status ParseEnvelope(std::span<const uint8_t> bytes, proto::Envelope& enve
     return absl::InvalidArgumentError("envelope is not an Envelope");
   }
   if (!IsOfDataPlane(envelope)) {
-    return absl::InvalidArgumentError(
+    return absl::PermissionDeniedError(
         absl::StrCat(BodyName(envelope), " does not travel between data ports"));
   }
   return absl::OkStatus();

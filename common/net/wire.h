@@ -88,7 +88,8 @@ absl::StatusOr<size_t> PrepareHead(const WireLimits& limits, Message& message);
 void WriteHead(const Message& message, std::span<uint8_t> head);
 
 // Replaces `envelope` by that of the head frame; unspecified on error. INVALID_ARGUMENT: not a head
-// frame of ours, or a body that does not belong here; DATA_LOSS: the checksum differs.
+// frame of ours; DATA_LOSS: the checksum differs; FAILED_PRECONDITION: it is sealed; or as
+// ParseEnvelope.
 absl::Status ReadHead(std::span<const uint8_t> head, const WireLimits& limits,
                       proto::Envelope& envelope);
 // The parts of ReadHead, for sealed messages. `last` is the field at offset 12.
@@ -100,7 +101,7 @@ struct WirePrelude {
 void WritePrelude(const WirePrelude& prelude, std::span<uint8_t> head);
 // INVALID_ARGUMENT: not a prelude of ours, or it claims an envelope beyond the limits.
 absl::StatusOr<WirePrelude> ReadPrelude(std::span<const uint8_t> head, const WireLimits& limits);
-// INVALID_ARGUMENT: not an envelope, or a body that does not belong here.
+// INVALID_ARGUMENT: not an envelope; PERMISSION_DENIED: a body that does not belong here.
 absl::Status ParseEnvelope(std::span<const uint8_t> bytes, proto::Envelope& envelope);
 
 // INVALID_ARGUMENT: number or sizes of the frames differ from what the envelope says.

@@ -258,8 +258,8 @@ TEST_P(ReplayTest, DeliversAgainOnlyWhatIsPlain) {
     return answered > 64 + 2;
   }));
   send_again(handshake, bytes.size());
-  EXPECT_TRUE(Until([&] { return received_ + bob_->counters().malformed == 10; }))
-      << received_ << " received, " << bob_->counters().malformed << " malformed";
+  EXPECT_TRUE(Until([&] { return received_ + bob_->counters().refused.total() == 10; }))
+      << received_ << " received, " << bob_->counters().refused.total() << " malformed";
   EXPECT_EQ(received_, sealed ? 5u : 10u);
 }
 
@@ -269,7 +269,7 @@ TEST_F(ZmqSealedTest, AnUnsealedMessageIsRefusedBySecuredTransports) {
   Make(/*alice_seals=*/false, /*bob_seals=*/true);
   alice_->SetRoute(kBob, bob_->endpoint());
   alice_->Send(MessageOf("x"));
-  EXPECT_TRUE(Until([&] { return bob_->counters().malformed == 1; }));
+  EXPECT_TRUE(Until([&] { return bob_->counters().refused.total() == 1; }));
   EXPECT_EQ(received_, 0u);
 }
 
@@ -278,7 +278,7 @@ TEST_F(ZmqSealedTest, ASealedMessageIsRefusedByOthers) {
   Make(/*alice_seals=*/true, /*bob_seals=*/false);
   alice_->SetRoute(kBob, bob_->endpoint());
   alice_->Send(MessageOf("x"));
-  EXPECT_TRUE(Until([&] { return bob_->counters().malformed == 1; }));
+  EXPECT_TRUE(Until([&] { return bob_->counters().refused.total() == 1; }));
   EXPECT_EQ(received_, 0u);
 }
 
@@ -304,7 +304,7 @@ TEST_F(ZmqSealedTest, AHeldMessageIsDeliveredSoonAfterItsSenderIsKnown) {
     bob_->Wait(more ? absl::ZeroDuration() : absl::Milliseconds(10));
   }
   EXPECT_EQ(received_, 0u);
-  EXPECT_EQ(bob_->counters().malformed + bob_->counters().dropped, 0u);
+  EXPECT_EQ(bob_->counters().refused.total() + bob_->counters().dropped, 0u);
   // A view may come while he sleeps, and he would not hear of it.
   const absl::Time asleep = MonotonicNow();
   bob_->Wait(kPatience);

@@ -13,6 +13,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/net/refusal.h"
 #include "common/net/seal/message_sealer.h"
 #include "common/net/seal/refusal_log.h"
 #include "common/net/seal/sealed_inbox.h"
@@ -48,7 +49,7 @@ class SocketTransport : public ZmqTransport {
       inbox_.emplace(
           SealedInbox::Options{
               .keys = options.keys, .loop = options.loop, .limits = options.limits},
-          SealedInbox::Counters{.malformed = counters_.malformed, .dropped = counters_.dropped},
+          SealedInbox::Counters{.refused = counters_.refused, .dropped = counters_.dropped},
           refusals_);
     }
     zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, kSocketsMax);
@@ -142,7 +143,7 @@ class SocketTransport : public ZmqTransport {
       // drop routes.
       poller_.MarkReady(*socket);
       if (socket->kind() == ZmqSocket::Kind::kMonitor) {
-        counters_.malformed += monitor_->Read(parts);
+        counters_.refused.Add(Refusal::kMalformed, monitor_->Read(parts));
         continue;
       }
       std::optional<Message> message = Read(socket->kind(), parts);
@@ -210,7 +211,7 @@ class SocketTransport : public ZmqTransport {
                                      : ReadMessage(kind, options_.limits, parts, message);
     if (!read.ok()) {
       parts.SkipRest();
-      ++counters_.malformed;
+      counters_.refused.Add(RefusalOf(read));
       refusals_.Add(MonotonicNow(), read.message());
       return std::nullopt;
     }

@@ -170,14 +170,14 @@ TEST_F(ZmqStrangerTest, CountsRawBytesOnThePort) {
   }
   SendRaw("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   ++sent;
-  EXPECT_TRUE(Until([&] { return transport_->counters().malformed >= sent; }))
-      << transport_->counters().malformed << " of " << sent;
+  EXPECT_TRUE(Until([&] { return transport_->counters().refused.total() >= sent; }))
+      << transport_->counters().refused.total() << " of " << sent;
   ExpectAlive();
 }
 
 TEST_F(ZmqStrangerTest, CountsAGreetingThatBreaksOff) {
   SendRaw(std::string("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12));
-  EXPECT_TRUE(Until([&] { return transport_->counters().malformed >= 1; }));
+  EXPECT_TRUE(Until([&] { return transport_->counters().refused.total() >= 1; }));
   ExpectAlive();
 }
 
@@ -221,8 +221,8 @@ TEST_F(ZmqForeignerTest, CountsMessagesThatAreNotOurs) {
   SendParts({head, std::string(100000, 'x'), std::string(100000, 'y'), "z"});
   SendParts({head, std::string(100000, 'x'), std::string(100000, 'y'), "3", "4", "5", "6"});
   SendParts({head, "12345678"});  // right
-  EXPECT_TRUE(Until([&] { return transport_->counters().malformed == 10 && received_ == 1; }))
-      << transport_->counters().malformed;
+  EXPECT_TRUE(Until([&] { return transport_->counters().refused.total() == 10 && received_ == 1; }))
+      << transport_->counters().refused.total();
   ExpectAlive();
 }
 
@@ -230,7 +230,7 @@ TEST_F(ZmqForeignerTest, RefusesIdentitiesThatPeersChoose) {
   zmq_setsockopt(socket_, ZMQ_ROUTING_ID, "me", 2);
   Connect();
   SendParts({Head(Message())});
-  EXPECT_TRUE(Until([&] { return transport_->counters().malformed == 1; }));
+  EXPECT_TRUE(Until([&] { return transport_->counters().refused.total() == 1; }));
   EXPECT_EQ(received_, 0u);
   ExpectAlive();
 }

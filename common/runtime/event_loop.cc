@@ -11,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_bytes.h"
+#include "common/net/refusal.h"
 #include "common/trace/process_trace.h"
 
 namespace covey {
@@ -99,7 +100,7 @@ void EventLoop::SetEpoch(Epoch epoch) { epoch_ = epoch; }
 
 TransportCounters EventLoop::counters() const {
   TransportCounters counters = transport_.counters();
-  counters.malformed += wrong_job_;
+  counters.refused.Add(Refusal::kOtherJob, wrong_job_);
   counters.dropped += wrong_node_;
   return counters;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/runtime/event_loop.h"
+#include "common/net/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -342,7 +343,7 @@ TEST_F(EventLoopTest, DropsAndCountsMessagesOfAnotherJob) {
   loop_.Start();
   EXPECT_EQ(record_.WaitFor(2), (Lines{"1", "3"}));
   loop_.Stop();
-  EXPECT_EQ(loop_.counters().malformed, 1u);
+  EXPECT_EQ(loop_.counters().refused.of(Refusal::kOtherJob), 1u);
 }
 
 TEST_F(EventLoopTest, AFullQueueRefuses) {

@@ -10,7 +10,7 @@
 namespace covey::scheduler {
 
 void CommitPipeline::SendWhenDurable(Message reply, Outbox& outbox) {
-  if (phase_ == Phase::kFailed) {
+  if (!disk_failure_.ok()) {
     SetStatus(FailureStatus(), reply);
     outbox.Send(std::move(reply));
   } else if (Planted(PlantedBug::kAnswerBeforeLogged)) {
@@ -25,7 +25,14 @@ void CommitPipeline::SendWhenDurable(Message reply, Outbox& outbox) {
 }
 
 void CommitPipeline::Flush(Outbox& outbox) {
-  if (phase_ != Phase::kIdle || !state_.has_unlogged()) return;
+  if (phase_ == Phase::kIdle && state_.has_unlogged()) Write(outbox);
+}
+
+void CommitPipeline::Retry(Outbox& outbox) {
+  if (phase_ == Phase::kFailed) Write(outbox);
+}
+
+void CommitPipeline::Write(Outbox& outbox) {
   phase_ = Phase::kWriting;
   const proto::LogRecord& record = state_.NextRecord();
   Message append;
@@ -59,7 +66,7 @@ std::vector<Message> CommitPipeline::OnDiskDurable(const Message& message) {
 
 absl::Status CommitPipeline::FailureStatus() const {
   return absl::UnavailableError(
-      absl::StrCat("the scheduler cannot write its log and decides nothing any more: ",
+      absl::StrCat("the scheduler cannot write its log, and decides nothing until it can: ",
                    disk_failure_.message()));
 }
 

@@ -19,10 +19,11 @@ namespace covey::scheduler {
 //       │                                                  │ DiskDurable
 //       ├──────────────────────────────────────────────────┤
 //       │ OK: the view is published, replies are released  │ error: replies are released as
-//                                                          ▼ UNAVAILABLE
-//                                                       kFailed, forever
+//                                     ▲                    ▼ UNAVAILABLE
+//                                     └──── Retry ───── kFailed
 //
 // One record is written at a time; what is committed meanwhile goes together into the next one.
+// From an error until a record is durable again, replies are UNAVAILABLE.
 //
 // Invariants:
 //  1. A reply is released only when everything that was committed before it is durable.
@@ -35,8 +36,10 @@ class CommitPipeline {
 
   // Sends `reply` when everything that is committed so far is durable.
   void SendWhenDurable(Message reply, Outbox& outbox);
-  // Starts to write a record if one is due and none is being written.
+  // Starts to write a record if one is due, none is being written, and none has failed.
   void Flush(Outbox& outbox);
+  // After a failure: writes the next record, which holds all that is committed so far.
+  void Retry(Outbox& outbox);
   // The disk's reply. Returns the replies that are released, to be sent in this order. An
   // unexpected reply of the disk is ignored.
   std::vector<Message> OnDiskDurable(const Message& message);
@@ -44,13 +47,15 @@ class CommitPipeline {
   bool is_writing() const { return phase_ == Phase::kWriting; }
   // The view that others may know: the newest durable one.
   const proto::ClusterView& published() const { return published_; }
-  // Not OK once the log cannot be written any more.
+  // Not OK while the log cannot be written.
   const absl::Status& disk_failure() const { return disk_failure_; }
-  // The status with which every request is refused from then on.
+  // The status with which requests are refused meanwhile.
   absl::Status FailureStatus() const;
 
  private:
   enum class Phase { kIdle, kWriting, kFailed };
+
+  void Write(Outbox& outbox);
 
   ClusterState& state_;
   Phase phase_ = Phase::kIdle;

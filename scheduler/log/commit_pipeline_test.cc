@@ -41,11 +41,19 @@ class CommitPipelineTest : public ::testing::Test {
     return Numbers(outbox.TakeMessages());
   }
   // The index of the record to be written; 0 = none.
+  static uint64_t Written(Outbox& outbox) {
+    const std::vector<Message> messages = outbox.TakeMessages();
+    return messages.empty() ? 0 : messages[0].envelope.disk_append().index();
+  }
   uint64_t Flush() {
     Outbox outbox;
     pipeline_.Flush(outbox);
-    const std::vector<Message> messages = outbox.TakeMessages();
-    return messages.empty() ? 0 : messages[0].envelope.disk_append().index();
+    return Written(outbox);
+  }
+  uint64_t Retry() {
+    Outbox outbox;
+    pipeline_.Retry(outbox);
+    return Written(outbox);
   }
   std::vector<Message> AnswerDisk(uint64_t index, const absl::Status& status = absl::OkStatus()) {
     Message message;
@@ -91,7 +99,7 @@ TEST_F(CommitPipelineTest, OnlyTheAnswerThatIsWaitedForCounts) {
   EXPECT_THAT(AnswerDisk(1), IsEmpty());
 }
 
-TEST_F(CommitPipelineTest, AFailureIsForEverAndReleasesAllRepliesAsUnavailable) {
+TEST_F(CommitPipelineTest, AFailureReleasesAllRepliesAsUnavailable) {
   Edit();
   Answer(1);
   Flush();
@@ -107,6 +115,25 @@ TEST_F(CommitPipelineTest, AFailureIsForEverAndReleasesAllRepliesAsUnavailable) 
   EXPECT_EQ(Flush(), 0u);
   EXPECT_FALSE(pipeline_.disk_failure().ok());
   EXPECT_THAT(Answer(3), ElementsAre(3)) << "a refusal waits for nothing";
+}
+
+TEST_F(CommitPipelineTest, AfterAFailureTheNextRecordHoldsAllThatWasDecided) {
+  Edit();
+  Flush();
+  Edit();
+  AnswerDisk(1, absl::InternalError("no space left"));
+  EXPECT_EQ(Retry(), 2u);
+  EXPECT_EQ(Retry(), 0u) << "one record at a time";
+  EXPECT_FALSE(pipeline_.disk_failure().ok()) << "nothing is known to be durable yet";
+  EXPECT_THAT(Answer(3), ElementsAre(3)) << "refused";
+  AnswerDisk(2, absl::InternalError("no space left"));
+  EXPECT_EQ(pipeline_.published().nodes_size(), 0);
+  EXPECT_EQ(Retry(), 3u);
+  AnswerDisk(3);
+  EXPECT_TRUE(pipeline_.disk_failure().ok());
+  EXPECT_EQ(pipeline_.published().nodes_size(), 2);
+  EXPECT_EQ(Flush(), 0u);
+  EXPECT_EQ(Retry(), 0u) << "nothing has failed";
 }
 
 }  // namespace

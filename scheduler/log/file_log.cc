@@ -126,14 +126,16 @@ absl::Status FileLog::SyncFolder() const {
 
 void FileLog::Send(Message message) {
   if (!message.envelope.has_disk_append()) return;
-  const std::string& record = message.envelope.disk_append().record();
-  if (failure_.ok()) {
-    failure_ = size_ > 0 && size_ + record.size() > options_.file_bytes_max ? Replace(record)
-                                                                            : Append(record);
-  }
+  const absl::Status status = Write(message.envelope.disk_append().record());
+  has_failed_ = !status.ok();
   Message reply = DurableReply(message);
-  SetStatus(failure_, reply);
+  SetStatus(status, reply);
   receiver_(std::move(reply));
+}
+
+absl::Status FileLog::Write(const std::string& record) {
+  const bool is_full = size_ > 0 && size_ + record.size() > options_.file_bytes_max;
+  return is_full || has_failed_ ? Replace(record) : Append(record);
 }
 
 absl::Status FileLog::Append(const std::string& record) {
@@ -152,6 +154,7 @@ absl::Status FileLog::Replace(const std::string& record) {
     status = SystemError("rename", path);
   }
   if (!status.ok()) {
+    unlink(path.c_str());
     close(file);
     return status;
   }

@@ -22,7 +22,8 @@ namespace covey::scheduler {
 // needs no thread of its own. When the file would exceed `file_bytes_max` it is replaced by one
 // that holds the newest record only: written beside it, synced, renamed over it. A lock keeps other
 // processes out, also during a replacement: the new file is locked before it is renamed, and the
-// old one until after that.
+// old one until after that. After a failure the content of the file is unknown, so the next record
+// replaces it, too.
 //
 // Not thread-safe; Send belongs to the loop, the rest comes before the loop starts.
 class FileLog : public MessagePort {
@@ -44,14 +45,14 @@ class FileLog : public MessagePort {
   // Sets the receiver of DiskDurable messages. Before the first Send.
   void SetReceiver(std::function<void(Message)> receiver) { receiver_ = std::move(receiver); }
 
-  // After a failure all further appends fail in the same way, because the content of the file is
-  // then unknown.
+  // The reply's status is UNAVAILABLE, and says why, when the record may not be on the disk.
   void Send(Message message) override;
 
  private:
   FileLog(const Options& options, int file) : options_(options), file_(file) {}
 
   absl::Status Recover();
+  absl::Status Write(const std::string& record);
   absl::Status Append(const std::string& record);
   absl::Status Replace(const std::string& record);
   absl::Status SyncFolder() const;
@@ -61,7 +62,7 @@ class FileLog : public MessagePort {
   uint64_t size_ = 0;
   std::optional<proto::LogRecord> recovered_;
   std::function<void(Message)> receiver_;
-  absl::Status failure_;
+  bool has_failed_ = false;  // the newest append
 };
 
 // Reports everything as durable at once and keeps nothing: for a scheduler without a log file.

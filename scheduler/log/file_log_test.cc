@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/log/file_log.h"
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,7 +140,7 @@ TEST_F(FileLogTest, NobodyElseGetsItWhileItIsReplaced) {
   EXPECT_GT(refusals, 0);
 }
 
-TEST_F(FileLogTest, FailuresAreReportedAndStay) {
+TEST_F(FileLogTest, AFailureIsReportedAndTheNextRecordReplacesTheFile) {
   const absl::Status status = FileLog::Open({.path = path_ + "/no/such"}).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_TRUE(absl::IsInvalidArgument(FileLog::Open({.path = "/dev/zero"}).status()));
@@ -152,6 +154,34 @@ TEST_F(FileLogTest, FailuresAreReportedAndStay) {
   log->Send(Append(3));
   EXPECT_TRUE(absl::IsUnavailable(StatusOf(durable_)));
   EXPECT_EQ(durable_.envelope.disk_durable().index(), 3);
+  ASSERT_EQ(rmdir((path_ + ".new").c_str()), 0);
+  log->Send(Append(4));
+  EXPECT_TRUE(StatusOf(durable_).ok()) << StatusOf(durable_);
+  log.reset();
+  EXPECT_EQ(Open()->recovered()->index(), 4);
+}
+
+// What the failed write has left in the file is unknown, so nothing is appended to it.
+TEST_F(FileLogTest, NothingFollowsWhatAFailedWriteHasLeft) {
+  auto log = Open();
+  log->Send(Append(1));
+  const int64_t record = Size();
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit less = before;
+  less.rlim_cur = static_cast<rlim_t>(record + record / 2);
+  signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &less), 0);
+  log->Send(Append(2));
+  EXPECT_TRUE(absl::IsUnavailable(StatusOf(durable_)));
+  EXPECT_EQ(Size(), record + record / 2);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  log->Send(Append(3));
+  EXPECT_TRUE(StatusOf(durable_).ok()) << StatusOf(durable_);
+  EXPECT_EQ(Size(), record);
+  log->Send(Append(4));
+  log.reset();
+  EXPECT_EQ(Open()->recovered()->index(), 4);
 }
 
 TEST(NullLogTest, EverythingIsDurable) {

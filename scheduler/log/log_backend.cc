@@ -18,16 +18,12 @@ namespace {
 template <typename Log>
 class LocalBackend : public LogBackend {
  public:
-  LocalBackend(std::unique_ptr<Log> log, Recovered recovered, Events events)
-      : log_(std::move(log)), recovered_(std::move(recovered)), events_(std::move(events)) {}
+  LocalBackend(std::unique_ptr<Log> log, Recovered recovered)
+      : log_(std::move(log)), recovered_(std::move(recovered)) {}
 
   MessagePort& port() override { return *log_; }
   std::optional<Recovered> Start(const std::string&, EventLoop&, Standby& front) override {
-    log_->SetReceiver([this, &front](Message message) {
-      const absl::Status status = StatusOf(message);
-      if (!status.ok()) events_.failed(status);
-      front.DeliverNext(std::move(message));
-    });
+    log_->SetReceiver([&front](Message message) { front.DeliverNext(std::move(message)); });
     return std::move(recovered_);
   }
   void Stop() override {}
@@ -35,7 +31,6 @@ class LocalBackend : public LogBackend {
  private:
   const std::unique_ptr<Log> log_;
   Recovered recovered_;
-  const Events events_;
 };
 
 // A loop of its own, which waits for etcd.
@@ -126,8 +121,7 @@ absl::StatusOr<std::unique_ptr<LogBackend>> LogBackend::Open(const Options& opti
     return std::make_unique<EtcdBackend>(options, std::move(events));
   }
   if (options.file.empty()) {
-    return std::make_unique<LocalBackend<NullLog>>(std::make_unique<NullLog>(), std::nullopt,
-                                                   std::move(events));
+    return std::make_unique<LocalBackend<NullLog>>(std::make_unique<NullLog>(), std::nullopt);
   }
   COVEY_ASSIGN_OR_RETURN(auto log, FileLog::Open({.path = options.file}));
   Recovered recovered = log->recovered();
@@ -136,8 +130,7 @@ absl::StatusOr<std::unique_ptr<LogBackend>> LogBackend::Open(const Options& opti
         "the scheduler log ", options.file, " belongs to job '", recovered->view().job_name(),
         "', not '", options.job_name, "': name another file, or that job"));
   }
-  return std::make_unique<LocalBackend<FileLog>>(std::move(log), std::move(recovered),
-                                                 std::move(events));
+  return std::make_unique<LocalBackend<FileLog>>(std::move(log), std::move(recovered));
 }
 
 }  // namespace covey::scheduler

@@ -38,7 +38,7 @@ class LogBackend {
     // INVALID_ARGUMENT: they contradict each other, or an address is none. Pure.
     absl::Status Validate() const;
   };
-  // Called on a thread of the backend; `failed` also on the loop's.
+  // Called on a thread of the backend, and not at all where it has none: with a file.
   struct Events {
     std::function<void(Recovered)> leads;
     // Until when this scheduler leads, unless this is called again; the first time before `leads`.
@@ -46,7 +46,8 @@ class LogBackend {
     std::function<void(absl::Time)> leads_until;
     // Why this scheduler does not lead yet, for users.
     std::function<void(std::string)> stands_by;
-    // Nothing is made durable any more, or another scheduler leads: the process must exit.
+    // Nothing is made durable any more, or another scheduler leads: the process must exit. A disk
+    // that fails is no such case: it is tried again.
     std::function<void(absl::Status)> failed;
   };
 
@@ -55,7 +56,8 @@ class LogBackend {
   static absl::StatusOr<std::unique_ptr<LogBackend>> Open(const Options& options, Events events);
   virtual ~LogBackend() = default;
 
-  // The port for the loop's DiskAppend messages.
+  // The port for the loop's DiskAppend messages. After a reply with an error the next record is
+  // tried as if nothing had happened.
   virtual MessagePort& port() = 0;
   // Starts. Replies go to `loop`, whose actor is `front`; none is lost, even if the queue of the
   // loop is full. Other schedulers learn that this one is at `address`. Returns the recovered state

@@ -23,6 +23,22 @@ namespace {
 // slow.
 constexpr absl::Duration kUntilAnswered = absl::Hours(24);
 
+// Of all nodes of the view together. The rest of what a control message may have is for tables and
+// their shards.
+constexpr size_t kNodesBytesMax = kControlEnvelopeBytesMax / 4;
+
+absl::Status CheckBytesOfNodes(const proto::ClusterView& view,
+                               const proto::RegisterRequest& request) {
+  size_t bytes = request.ByteSizeLong();
+  for (const proto::Node& node : view.nodes()) bytes += node.ByteSizeLong();
+  if (bytes <= kNodesBytesMax) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("register: with this node, of ", request.ByteSizeLong(),
+                   " bytes, the nodes of the view would have ", bytes, ", and ", kNodesBytesMax,
+                   " can be told to others; start fewer processes, with fewer or shorter "
+                   "endpoints"));
+}
+
 // The first one that listens; empty = none does.
 std::string ProbedEndpoint(const proto::Node& node) {
   const auto endpoint = std::find_if(node.endpoints().begin(), node.endpoints().end(),
@@ -74,6 +90,7 @@ absl::StatusOr<Membership::Registration> Membership::Register(absl::Time now,
     return absl::ResourceExhaustedError(
         absl::StrCat("register: the job has ", kept, " nodes, the most it can"));
   }
+  COVEY_RETURN_IF_ERROR(CheckBytesOfNodes(view, request));
   const proto::Node* replaced = FindHolder(view, request.role(), rank);
   const NodeId replaces(replaced == nullptr ? 0 : replaced->id());
 

@@ -59,6 +59,22 @@ class MembershipTest : public ::testing::Test {
   Membership membership_{options_, state_, groups_};
 };
 
+TEST_F(MembershipTest, NodesNeverFillTheMessageWithAView) {
+  proto::RegisterRequest request = Request(proto::CLIENT, -1);
+  while (request.endpoints_size() < static_cast<int>(kEndpointsPerNodeMax)) {
+    request.add_endpoints(std::string(kEndpointBytesMax, 'e'));
+  }
+  absl::Status status;
+  for (uint64_t incarnation = 100; status.ok() && incarnation < 500; ++incarnation) {
+    status = membership_.Register(kStart, request, Incarnation(incarnation)).status();
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_LT(view().ByteSizeLong(), kControlEnvelopeBytesMax / 4 + 1000);
+  EXPECT_GT(view().ByteSizeLong(), kControlEnvelopeBytesMax / 5);
+  // The largest job of ordinary nodes has room.
+  EXPECT_LT(Request(proto::SERVER, 0).ByteSizeLong() * kNodesMax, kControlEnvelopeBytesMax / 4);
+}
+
 TEST_F(MembershipTest, GroupsFormWhenEveryoneIsHere) {
   EXPECT_EQ(view().waiting_for(), "server-0, worker-0, worker-1");
   MustRegister(11, proto::WORKER);

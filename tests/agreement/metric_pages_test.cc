@@ -138,8 +138,8 @@ TEST(MetricPagesTest, AreSmallAt100Nodes) {
   const size_t server = SeriesOf(pages.OfServer());
   const size_t worker = SeriesOf(pages.OfWorker());
   EXPECT_EQ(scheduler, 273u);
-  EXPECT_EQ(server, 79u);
-  EXPECT_EQ(worker, 32u);
+  EXPECT_EQ(server, 84u);
+  EXPECT_EQ(worker, 37u);
   EXPECT_LE(scheduler + kServers * server, 2000u);
 }
 

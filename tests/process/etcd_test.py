@@ -7,36 +7,46 @@ import time
 import unittest
 
 from tests import report
-from tests.process import cluster, etcd, program
+from tests.process import cluster, etcd, outage, program
 
 # The lease, etcd's own margin, the standby's next attempt, and a slow machine's margin.
 _TAKEOVER_SECONDS = 20
 # Longer than the lease, and than the silence after which nodes would be declared dead.
 _WITHOUT_ETCD_SECONDS = 10
+# Longer than the delay between two tries of a push.
+_LEASE_SECONDS = 10
 # A wrong address or prefix is reported within this time, on a slow machine too.
 _CLEAR_SECONDS = 15
 
 
 @unittest.skipIf(etcd.MISSING, etcd.MISSING)
 class EtcdTest(cluster.ProcessTest):
-    def start_all(self, members=1, servers=2, groups=0):
-        """An etcd, two schedulers, and servers that know both schedulers."""
+    def start_all(self, members=1, servers=2, groups=0, more=(), hears_leader_only=False):
+        """An etcd, two schedulers, and servers that know both schedulers.
+
+        more: further options of the schedulers.
+        hears_leader_only: the servers know only the scheduler that leads.
+        """
         self.etcd = etcd.Etcd(self, members)
         self.started = 0
         self.options = [cluster.SCHEDULER, "--job", cluster.JOB, "--servers", servers,
-                        "--groups", groups, "--workers", 1, "--etcd", ",".join(self.etcd.addresses)]
+                        "--groups", groups, "--workers", 1, "--etcd", ",".join(self.etcd.addresses),
+                        *more]
         self.schedulers = []
         self.observers = []
         for _ in range(2):
             self.add_scheduler()
         self.address = ",".join(observer.address for observer in self.observers)
-        self.servers = [
-            self.start(f"server-{rank}", [cluster.SERVER, "--scheduler", self.address, "--job",
-                                          cluster.JOB, "--rank", rank, "--loops", 1])
-            for rank in range(servers)
-        ]
+        leader, _ = program.await_true(self.leading, "a leader")
+        known = self.observers[leader].address if hears_leader_only else self.address
+        self.servers = [self.start(f"server-{rank}", self.server_arguments(rank, known))
+                        for rank in range(servers)]
         self.await_status(lambda status: len(cluster.nodes(status, "SERVER")) == servers,
                           "all servers")
+
+    def server_arguments(self, rank, address):
+        return [cluster.SERVER, "--scheduler", address, "--job", cluster.JOB, "--rank", rank,
+                "--loops", 1]
 
     def add_scheduler(self, port=0):
         self.started += 1
@@ -198,6 +208,33 @@ class EtcdTest(cluster.ProcessTest):
         self.assertGreater(int(after["view"]["epoch"]), int(decided["view"]["epoch"]))
         self.assertGreater(int(decided["view"]["epoch"]), int(before["view"]["epoch"]))
         self.assertFalse(cluster.nodes(after, "SERVER", "DEAD"))
+
+    def test_a_shard_with_one_copy_never_has_two_owners(self):
+        # The server and a client hear nothing of the standby.
+        self.start_all(servers=1, more=["--lease", f"{_LEASE_SECONDS}s", "--etcd-lease", "8s"],
+                       hears_leader_only=True)
+        old, _ = self.leading()
+        options = ["--replicas", 1, "--deadline", "10m"]
+        probe = outage.Probe(self, self.observers[old], tables=1, options=options)
+        self.schedulers[old].signal(signal.SIGSTOP)
+        new = self.await_takeover(old)
+        # The server is replaced, and its table begins again.
+        self.start("heir", self.server_arguments(0, self.observers[new].address))
+        heir = outage.Probe(self, self.observers[new], tables=1, options=options)
+        program.await_true(lambda: heir.pushes(0) > 0, f"a new owner: {heir.child}")
+        acknowledged = probe.pushes(0)
+        self.assertGreater(acknowledged, 0)
+        # An etcd that does not answer leaves the old leader 2 s to grant leases before it ends.
+        self.etcd.members[0].signal(signal.SIGSTOP)
+        self.schedulers[old].signal(signal.SIGCONT)
+        self.assertEqual(1, self.schedulers[old].exit_code())
+        self.etcd.members[0].signal(signal.SIGCONT)
+        until = time.monotonic() + _LEASE_SECONDS
+        program.await_true(lambda: time.monotonic() > until or probe.pushes(0) > acknowledged,
+                           "the end of any lease")
+        self.assertEqual(acknowledged, probe.pushes(0), probe.child)
+        self.assertTrue(probe.child.running(), probe.child)
+        self.assertTrue(self.servers[0].running(), self.servers[0])
 
     def test_without_etcd_nobody_decides(self):
         self.start_all()

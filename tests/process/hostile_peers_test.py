@@ -7,15 +7,18 @@ server 0 (middle.py), and the dishonest node of the job is written in Python (se
 """
 
 import base64
+import collections
 import inspect
 import json
 import os
 import random
+import re
 import resource
 import socket
 import ssl
 import struct
 import time
+import urllib.request
 
 from tests import report
 from tests.process import (cluster, control_caller, garbage, heartbeats, http2, ledger, middle,
@@ -35,6 +38,11 @@ _HOUR = 3600
 _SEED = 20261126
 
 
+def metrics_of(server):
+    """The address at which it shows its metrics."""
+    return server.await_line(r'serves_metrics.*?"address":"([^"]+)"').group(1)
+
+
 class _TappedCluster(cluster.Cluster):
     """The way to server 0 leads through `taps`, one per data loop."""
 
@@ -51,7 +59,8 @@ class _TappedCluster(cluster.Cluster):
         """The real ports of server 0, by data loop."""
         first = int(self.servers[0].await_line(
             r'server_joined.*"endpoint":"tcp://[\d.]+:(\d+)"').group(1))
-        [other] = middle.listening_ports(self.servers[0].pid) - {first}
+        metrics = int(metrics_of(self.servers[0]).rsplit(":", 1)[1])
+        [other] = middle.listening_ports(self.servers[0].pid) - {first, metrics}
         return [first, other]
 
 
@@ -66,7 +75,7 @@ class HostilePeersTest(cluster.ProcessTest):
         self.running = _TappedCluster(
             self, servers=_SERVERS, workers=_WORKERS, loops=_LOOPS, tls=self.tls,
             scheduler_options=["--heartbeat", f"{_HEARTBEAT_MS}ms", "--silence-min", "10s"],
-            server_options=["--transport", "tcp"])
+            server_options=["--transport", "tcp", "--metrics", "localhost:0"])
         resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
         for tap in self.running.taps:
             self.addCleanup(tap.close)
@@ -132,16 +141,39 @@ class HostilePeersTest(cluster.ProcessTest):
             self.running.scheduler.await_line(
                 rf'"event":"audit".*"call":"{method.decode()}".*{why}')
 
-    def assert_refused(self, server, loop, parts, why):
-        """Sends it until the server's log says why; it logs one refusal per second."""
-        before = self.running.servers[server].count(f"messages_refused.*{why}")
+    def refusals(self, server):
+        """How many messages the server has refused, by reason."""
+        with urllib.request.urlopen(
+                f"http://{metrics_of(self.running.servers[server])}/metrics", timeout=60) as page:
+            found = re.findall(r'^covey_messages_refused_total\{.*?reason="(\w+)".*?\} (\S+)$',
+                               page.read().decode(), re.MULTILINE)
+        counts = collections.Counter()
+        for reason, count in found:
+            counts[reason] += int(float(count))
+        return counts
+
+    def assert_refused(self, server, loop, parts, why, *reasons):
+        """Sends it until the server's log says why; it logs one refusal per second.
+
+        reasons: one of them is that under which all of it is counted.
+        """
+        said = self.running.servers[server].count(f"messages_refused.*{why}")
+        before, sent = self.refusals(server), 0
         with zmtp.Peer(self.real_ports[server][loop]) as peer:
             def refused():
+                nonlocal sent
                 peer.send_message(parts)
+                sent += 1
                 self.refused_messages[server] += 1
                 time.sleep(0.1)
-                return self.running.servers[server].count(f"messages_refused.*{why}") > before
+                return self.running.servers[server].count(f"messages_refused.*{why}") > said
             program.await_true(refused, self.running.servers[server])
+
+        def counted():
+            now = self.refusals(server)
+            return sum(now[reason] - before[reason] for reason in reasons) >= sent
+
+        program.await_true(counted, f"{sent} messages refused as {reasons}, after {before}")
 
     def recorded(self, frames=1):
         """A message that a client or worker has sent to the first loop of server 0."""
@@ -285,25 +317,27 @@ class HostilePeersTest(cluster.ProcessTest):
     def data_port_plain_message(self):
         push = wire.envelope(wire.PUSH_REQUEST, wire.push(table=1), job=self.job,
                              node=int(self.servers[0]["id"]))
-        self.assert_refused(0, 0, [wire.head(push)], "not sealed")
+        self.assert_refused(0, 0, [wire.head(push)], "not sealed", "no_key")
 
     def data_port_unknown_version(self):
         [head, *frames] = self.recorded()
-        self.assert_refused(0, 0, [head[:4] + b"\x09" + head[5:], *frames], "wire version 9")
+        self.assert_refused(0, 0, [head[:4] + b"\x09" + head[5:], *frames], "wire version 9",
+                            "malformed")
 
     def data_port_unknown_flags(self):
         [head, *frames] = self.recorded()
-        self.assert_refused(0, 0, [head[:5] + b"\x03" + head[6:], *frames], "flags that this")
+        self.assert_refused(0, 0, [head[:5] + b"\x03" + head[6:], *frames], "flags that this",
+                            "malformed")
 
     def data_port_envelope_of_2_to_32_bytes(self):
         [head, *frames] = self.recorded()
         self.assert_refused(0, 0, [head[:8] + b"\xff" * 4 + head[12:], *frames],
-                            "envelope of 4294967295 bytes")
+                            "envelope of 4294967295 bytes", "malformed")
 
     def data_port_2_to_32_frames(self):
         [head, *frames] = self.recorded()
         self.assert_refused(0, 0, [head[:12] + b"\xff" * 4 + head[16:], *frames],
-                            "4294967295 frames")
+                            "4294967295 frames", "malformed")
 
     def data_port_part_of_2_to_63_bytes(self):
         for claimed in (1 << 63, (1 << 64) - 1, wire.FRAME_BYTES_MAX + (1 << 20)):
@@ -313,13 +347,15 @@ class HostilePeersTest(cluster.ProcessTest):
 
     def data_port_truncated_message(self):
         [head, *frames] = self.recorded()
-        self.assert_refused(0, 0, [head[:40], *frames], "claims|shorter|bytes")
-        self.assert_refused(0, 0, [head[:-1], *frames], "sealed head frame claims")
+        self.assert_refused(0, 0, [head[:40], *frames], "claims|shorter|bytes", "malformed")
+        self.assert_refused(0, 0, [head[:-1], *frames], "sealed head frame claims",
+                            "malformed")
 
     def data_port_random_seal(self):
         [head, *frames] = self.recorded()
         self.assert_refused(0, 0, [sealed_wire.with_fields(head, number=1 << 60)[:64]
-                                   + self.random.randbytes(len(head) - 64), *frames], "not genuine")
+                                   + self.random.randbytes(len(head) - 64), *frames], "not genuine",
+                            "not_genuine")
 
     def data_port_unknown_sender(self):
         # It could be a node that has just registered: held for 2 s, then dropped.
@@ -347,10 +383,10 @@ class HostilePeersTest(cluster.ProcessTest):
     # With the messages of honest nodes, by whoever has the network.
 
     def network_replay(self):
-        self.assert_refused(0, 0, self.recorded(), "has come before, or is too late")
+        self.assert_refused(0, 0, self.recorded(), "has come before, or is too late", "repeated")
 
     def network_redirect_to_another_loop(self):
-        self.assert_refused(0, 1, self.recorded(), "message of loop")
+        self.assert_refused(0, 1, self.recorded(), "message of loop", "misdirected")
 
     def network_redirect_to_another_process(self):
         parts = self.recorded()
@@ -360,19 +396,20 @@ class HostilePeersTest(cluster.ProcessTest):
         # Dropped, since it may be for a process that was here before. Under another name:
         [head, *frames] = parts
         self.assert_refused(1, 0, [sealed_wire.with_fields(
-            head, receiver=int(self.servers[1]["id"])), *frames], "not genuine|come before")
+            head, receiver=int(self.servers[1]["id"])), *frames], "not genuine|come before",
+                            "not_genuine", "repeated")
 
     def network_another_sender(self):
         [head, *frames] = self.recorded()
         self.assert_refused(0, 0, [sealed_wire.with_fields(
             head, sender=int(self.servers[1]["id"]), sender_loop=1), *frames],
-                            "not genuine|come before")
+                            "not genuine|come before", "not_genuine", "repeated")
 
     def network_altered_number(self):
         [head, *frames] = self.recorded()
         number = sealed_wire.head_fields(head)[4]
         self.assert_refused(0, 0, [sealed_wire.with_fields(head, number=number + (1 << 30)),
-                                   *frames], "not genuine")
+                                   *frames], "not genuine", "not_genuine")
 
     def altered(self, data, at):
         return data[:at] + bytes([data[at] ^ 1]) + data[at + 1:]
@@ -385,17 +422,18 @@ class HostilePeersTest(cluster.ProcessTest):
 
     def network_altered_tag(self):
         self.assert_refused(0, 0, self.in_time(
-            lambda parts: [self.altered(parts[0], 64), *parts[1:]]), "not genuine")
+            lambda parts: [self.altered(parts[0], 64), *parts[1:]]), "not genuine", "not_genuine")
 
     def network_altered_envelope(self):
         self.assert_refused(0, 0, self.in_time(
-            lambda parts: [self.altered(parts[0], len(parts[0]) - 1), *parts[1:]]), "not genuine")
+            lambda parts: [self.altered(parts[0], len(parts[0]) - 1), *parts[1:]]), "not genuine",
+                            "not_genuine")
 
     def network_frames_of_another_number(self):
         self.assert_refused(0, 0, self.in_time(lambda parts: [*parts, b""]),
-                            "claims 1 frames and has 2")
+                            "claims 1 frames and has 2", "malformed")
         self.assert_refused(0, 0, self.in_time(lambda parts: parts[:1]),
-                            "claims 1 frames and has 0")
+                            "claims 1 frames and has 0", "malformed")
 
     # By a node of the job: a client that has registered, and seals its messages.
 
@@ -457,7 +495,7 @@ class HostilePeersTest(cluster.ProcessTest):
         """The same envelope is answered when nothing is changed, see `node_is_heard`."""
         link = self.node()
         self.assert_refused(1, 0, link.seal(self.next_number(), self.envelope(
-            wire.PULL_REQUEST, wire.pull(table=4711), **changed)), why)
+            wire.PULL_REQUEST, wire.pull(table=4711), **changed)), why, "misdirected")
 
     def node_is_heard(self):
         """The control of the others: what is sealed as it should be is answered."""
@@ -468,7 +506,7 @@ class HostilePeersTest(cluster.ProcessTest):
         [head] = link.seal(self.next_number(), self.envelope(
             wire.PULL_REQUEST, wire.pull(table=4711)))
         self.assert_refused(1, 0, [sealed_wire.with_fields(
-            head, sender=int(self.servers[0]["id"]), sender_loop=7)], "not genuine")
+            head, sender=int(self.servers[0]["id"]), sender_loop=7)], "not genuine", "not_genuine")
 
     def node_claims_to_be_another_inside(self):
         self.assert_refused_of_node("says it is from", node=int(self.servers[0]["id"]))
@@ -486,22 +524,23 @@ class HostilePeersTest(cluster.ProcessTest):
         with zmtp.Peer(self.real_ports[1][0]) as peer:
             peer.send_message(parts)
             peer.receive_message()
-        self.assert_refused(1, 0, parts, "has come before")
+        self.assert_refused(1, 0, parts, "has come before", "repeated")
 
     def node_sends_what_the_scheduler_sends(self):
         link = self.node()
         for field in (wire.WATCH_VIEW_REPLY, wire.LEASE_NOTICE):
             self.assert_refused(1, 0, link.seal(self.next_number(), self.envelope(
-                field, wire.nested(1, wire.number(3, 1 << 62)))), "does not travel between")
+                field, wire.nested(1, wire.number(3, 1 << 62)))), "does not travel between",
+                                "misdirected")
 
     def node_lies_about_frames(self):
         link = self.node()
         self.assert_refused(1, 0, link.seal(self.next_number(), self.envelope(
             wire.PUSH_REQUEST, wire.push(table=1), sizes=[1 << 63]), [bytes(16)]),
-                            "envelope claims 9223372036854775808 bytes")
+                            "envelope claims 9223372036854775808 bytes", "malformed")
         self.assert_refused(1, 0, link.seal(self.next_number(), self.envelope(
             wire.PUSH_REQUEST, wire.push(table=1)), [bytes(8)] * (wire.FRAMES_MAX + 1)),
-                            "frames")
+                            "frames", "malformed")
 
     def shard_at_server_1(self, name):
         """(table id, shard) of this table, in the server's first data loop."""
@@ -547,7 +586,7 @@ class HostilePeersTest(cluster.ProcessTest):
         own = self.node_in(reply.body)
         link = sealed_wire.Link(openssl.NodeKey(), self.job, (own, 0, public), self.loop_of(1))
         self.assert_refused(1, 0, link.seal(1, self.envelope(
-            wire.PULL_REQUEST, wire.pull(table=4711), node=own)), "not genuine|public key|secret")
+            wire.PULL_REQUEST, wire.pull(table=4711), node=own)), "not genuine|public key|secret", "not_genuine", "no_key")
 
     def node_is_dead(self):
         """Comes last: the node has sent no more heartbeats."""
@@ -558,7 +597,7 @@ class HostilePeersTest(cluster.ProcessTest):
             node["name"] == name and node["state"] == "DEAD" for node in status["view"]["nodes"]),
                                   f"the death of {name}")
         self.assert_refused(1, 0, link.seal(self.next_number(), self.envelope(
-            wire.PULL_REQUEST, wire.pull(table=4711))), "DEAD|dead")
+            wire.PULL_REQUEST, wire.pull(table=4711))), "DEAD|dead", "no_key")
 
     # The test.
 

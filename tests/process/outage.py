@@ -54,6 +54,10 @@ class Probe:
         return max([0.0, *(float(event[field]) for event in ledger.events(self.child, "rate")
                            if begin <= float(event["ended"]) <= end)])
 
+    def pushes(self, table):
+        """How many pushes the table has accepted so far, up to the newest interval."""
+        return sum(self._pushes(event)[table] for event in ledger.events(self.child, "rate"))
+
     def newest(self):
         """The end of the newest interval with figures."""
         return max(float(event["ended"]) for event in ledger.events(self.child, "rate"))

@@ -62,7 +62,7 @@ _BANS = [
         "take the value from the role's config",
         allowed={
             "client/c/definitions*.cc": "where a config of the library takes its values from",
-            "tests/process/slow_disk.cc": "is loaded into a program that knows nothing of it",
+            "tests/process/disk_faults.cc": "is loaded into a program that knows nothing of it",
             "common/base/planted_bug_switch.cc": "tests plant a bug in a program as it is",
             "common/runtime/config_file.cc": "where a config takes its values from",
             "common/runtime/config_reload.cc": "where a config takes its values from, again",

@@ -39,8 +39,8 @@ absl::StatusOr<Message> MessageOpener::Open(const SealedHead& head, SealedMessag
         absl::StrCat("message for ", NameOf(head.receiver), " at ", NameOf(self)));
   }
   if (head.receiver.loop != loop_ || head.sender.loop >= kEndpointsPerNodeMax) {
-    return absl::InvalidArgumentError(absl::StrCat("message of ", NameOf(head.sender), " for ",
-                                                   NameOf(head.receiver), " at ", NameOf(self)));
+    return absl::PermissionDeniedError(absl::StrCat("message of ", NameOf(head.sender), " for ",
+                                                    NameOf(head.receiver), " at ", NameOf(self)));
   }
   const auto found = senders_.find(head.sender);
   absl::StatusOr<Message> message =
@@ -77,7 +77,7 @@ absl::StatusOr<Message> MessageOpener::OpenFirst(const SealedHead& head, SealedM
     return absl::UnavailableError(
         absl::StrCat("message of ", NameOf(head.sender), ", which is not in the view"));
   }
-  if (!peer.ok()) return peer.status();
+  if (!peer.ok()) return absl::FailedPreconditionError(peer.status().message());
   COVEY_ASSIGN_OR_RETURN(Key key, MakeKey(**peer, head));
   COVEY_ASSIGN_OR_RETURN(Message message, OpenWith(**peer, head, key.cipher, sealed));
   Sender sender{.peer = *std::move(peer), .newest = std::move(key)};
@@ -89,7 +89,7 @@ absl::StatusOr<Message> MessageOpener::OpenFirst(const SealedHead& head, SealedM
 absl::StatusOr<Message> MessageOpener::OpenOfKnown(Sender& sender, const SealedHead& head,
                                                    SealedMessage& sealed) const {
   if (!sender.window.IsNew(head.number)) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return absl::AlreadyExistsError(absl::StrCat(
         "message ", head.number, " of ", NameOf(head.sender), " has come before, or is too late"));
   }
   const uint64_t generation = GenerationOf(head.number);
@@ -118,7 +118,7 @@ absl::StatusOr<Message> MessageOpener::OpenWith(const DataKeys::Peer& peer, cons
   const std::span<uint8_t> envelope = bytes.subspan(head.envelope_offset());
   if (!cipher.Open(EnvelopeNumber(head), bytes.first(head.envelope_tag_offset()), envelope,
                    TagAt(bytes, head.envelope_tag_offset()), envelope.data())) {
-    return absl::InvalidArgumentError(
+    return absl::UnauthenticatedError(
         absl::StrCat("message ", head.number, " of ", NameOf(head.sender),
                      " is not genuine: its seal does not fit the keys in the view"));
   }
@@ -126,7 +126,7 @@ absl::StatusOr<Message> MessageOpener::OpenWith(const DataKeys::Peer& peer, cons
   COVEY_RETURN_IF_ERROR(ParseEnvelope(envelope, message.envelope));
   if (message.from() != head.sender || message.to() != head.receiver ||
       message.incarnation() != peer.incarnation) {
-    return absl::InvalidArgumentError(
+    return absl::PermissionDeniedError(
         absl::StrCat("message ", head.number, " of ", NameOf(head.sender), " says it is from ",
                      NameOf(message.from()), " to ", NameOf(message.to())));
   }
@@ -136,7 +136,7 @@ absl::StatusOr<Message> MessageOpener::OpenWith(const DataKeys::Peer& peer, cons
     const std::span<uint8_t> frame = Writable(message.frames[i]);
     if (!cipher.Open(FrameNumber(head, i), {}, frame, TagAt(bytes, head.frame_tag_offset(i)),
                      frame.data())) {
-      return absl::InvalidArgumentError(absl::StrCat("frame ", i, " of message ", head.number,
+      return absl::UnauthenticatedError(absl::StrCat("frame ", i, " of message ", head.number,
                                                      " of ", NameOf(head.sender),
                                                      " is not genuine"));
     }

@@ -30,13 +30,14 @@ class MessageOpener {
   MessageOpener(std::shared_ptr<DataKeys> keys, uint32_t loop, const WireLimits& limits)
       : keys_(std::move(keys)), loop_(loop), limits_(limits) {}
 
-  // The head frame, if it is that of a sealed message. INVALID_ARGUMENT: it is not.
+  // The head frame, if it is that of a sealed message. INVALID_ARGUMENT, FAILED_PRECONDITION: it is
+  // not, as ReadSealedHead says.
   absl::StatusOr<SealedHead> ReadHead(const SealedMessage& sealed) const;
 
   // Opens `sealed` in place, and moves its frames to the message. `head` is ReadHead's.
   // UNAVAILABLE: the sender is not in the view; `sealed` is unchanged, and a newer view may have
   // it. ABORTED: it is meant for another process, which listened here before. Other errors: it is
-  // refused, and says why.
+  // refused, for the reason that RefusalOf finds in the code.
   absl::StatusOr<Message> Open(const SealedHead& head, SealedMessage& sealed);
 
  private:

@@ -172,11 +172,11 @@ TEST_F(MessageOpenerTest, FollowsThroughTheKeysOfADirection) {
 TEST_F(MessageOpenerTest, AnotherLoopOfTheReceiverRefuses) {
   MessageOpener other(bob_, kBob.loop + 1, {});
   SealedMessage sealed = MustSeal();
-  EXPECT_EQ(OpenIn(other, sealed).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(OpenIn(other, sealed).status().code(), absl::StatusCode::kPermissionDenied);
   // Nor when the head frame is rewritten.
   SealedMessage rewritten = MustSeal();
   rewritten.head.MutableData()[28] = kBob.loop + 1;
-  EXPECT_EQ(OpenIn(other, rewritten).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(OpenIn(other, rewritten).status().code(), absl::StatusCode::kUnauthenticated);
 }
 
 TEST_F(MessageOpenerTest, AnotherNodeDropsIt) {
@@ -186,7 +186,7 @@ TEST_F(MessageOpenerTest, AnotherNodeDropsIt) {
   EXPECT_EQ(OpenIn(other, sealed).status().code(), absl::StatusCode::kAborted);
   SealedMessage rewritten = MustSeal();
   rewritten.head.MutableData()[32] = static_cast<uint8_t>(kMallory.node.value());
-  EXPECT_EQ(OpenIn(other, rewritten).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(OpenIn(other, rewritten).status().code(), absl::StatusCode::kUnauthenticated);
 }
 
 TEST_F(MessageOpenerTest, ItsSenderDoesNotTakeItBack) {
@@ -194,7 +194,7 @@ TEST_F(MessageOpenerTest, ItsSenderDoesNotTakeItBack) {
   SealedMessage sealed = MustSeal();
   uint8_t* const head = sealed.head.MutableData();
   std::swap_ranges(head + 16, head + 24, head + 32);
-  EXPECT_EQ(OpenIn(back, sealed).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(OpenIn(back, sealed).status().code(), absl::StatusCode::kUnauthenticated);
 }
 
 // A node of the job that says it is another one: with its own key, or as the sealed message's
@@ -278,11 +278,11 @@ TEST_F(MessageOpenerTest, PlainAndSealedDoNotMix) {
   ASSERT_TRUE(plain.ok());
   SealedMessage unsealed{.head = (*plain)[0]};
   const absl::Status status = Open(unsealed).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(status.message().find("not sealed"), absl::string_view::npos);
   proto::Envelope envelope;
   const absl::Status reverse = ReadHead(MustSeal().head.bytes(), {}, envelope);
-  EXPECT_EQ(reverse.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(reverse.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(reverse.message().find("is sealed"), absl::string_view::npos);
 }
 

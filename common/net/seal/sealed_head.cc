@@ -38,7 +38,7 @@ void WriteSealedHead(const SealedHead& head, std::span<uint8_t> to) {
 absl::StatusOr<SealedHead> ReadSealedHead(std::span<const uint8_t> from, const WireLimits& limits) {
   COVEY_ASSIGN_OR_RETURN(const WirePrelude prelude, ReadPrelude(from, limits));
   if (!prelude.sealed) {
-    return absl::InvalidArgumentError(
+    return absl::FailedPreconditionError(
         "message is not sealed, and this job is secured; secure all processes of a job, or none");
   }
   if (prelude.last > limits.frames) {

@@ -79,7 +79,7 @@ bool SealedInbox::HoldsAnyOf(NodeId sender) const {
 }
 
 void SealedInbox::Refuse(absl::Time now, const absl::Status& why) {
-  ++counters_.malformed;
+  counters_.refused.Add(RefusalOf(why));
   refusals_.Add(now, why.message());
 }
 

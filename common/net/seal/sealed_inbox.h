@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "absl/time/time.h"
+#include "common/net/refusal.h"
 #include "common/net/seal/message_opener.h"
 #include "common/net/seal/refusal_log.h"
 #include "common/net/seal/sealed_message.h"
@@ -16,7 +17,7 @@ namespace covey {
 
 // What a secured transport does with the messages that arrive: opens them, refuses them, or holds
 // them while their sender's registration is newer than this process's view. Order per sender stays.
-// Refused messages count as malformed; those that were held in vain, or were meant for a process
+// Refused messages are counted by reason; those that were held in vain, or were meant for a process
 // that listened here before, count as dropped. Actor-confined.
 //
 // Limits: kHeldMessagesMax messages and kHeldBytesMax bytes are held, each for kHeldFor.
@@ -34,7 +35,7 @@ class SealedInbox {
 
   // Two of a transport's counters.
   struct Counters {
-    uint64_t& malformed;
+    RefusalCounts& refused;
     uint64_t& dropped;
   };
 

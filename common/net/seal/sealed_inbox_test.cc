@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/net/seal/sealed_inbox.h"
+#include "common/net/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -64,12 +65,12 @@ class SealedInboxTest : public testing::Test {
   MessageSealer alice_{alice_keys_, kAlice.loop};
   MessageSealer carol_{carol_keys_, kCarol.loop};
   struct {
-    uint64_t malformed = 0;
+    RefusalCounts refused;
     uint64_t dropped = 0;
   } counters_;
   RefusalLog refusals_;
   SealedInbox inbox_{{.keys = bob_keys_, .loop = kBob.loop},
-                     {.malformed = counters_.malformed, .dropped = counters_.dropped},
+                     {.refused = counters_.refused, .dropped = counters_.dropped},
                      refusals_};
   proto::Node carol_node_;
   uint64_t sent_ = 0;
@@ -78,7 +79,7 @@ class SealedInboxTest : public testing::Test {
 TEST_F(SealedInboxTest, OpensWhatItCan) {
   EXPECT_TRUE(inbox_.Receive(kStart, Next(alice_, kAlice, 10)));
   EXPECT_FALSE(inbox_.holds_any());
-  EXPECT_EQ(counters_.malformed + counters_.dropped, 0u);
+  EXPECT_EQ(counters_.refused.total() + counters_.dropped, 0u);
 }
 
 TEST_F(SealedInboxTest, HoldsMessagesUntilTheirSenderIsKnownAndKeepsTheirOrder) {
@@ -96,7 +97,7 @@ TEST_F(SealedInboxTest, HoldsMessagesUntilTheirSenderIsKnownAndKeepsTheirOrder) 
   EXPECT_FALSE(inbox_.Receive(kStart, std::move(of_carol[2])));
   EXPECT_EQ(TakeHeld(kStart), (std::vector<uint64_t>{1, 2, 3}));
   EXPECT_FALSE(inbox_.holds_any());
-  EXPECT_EQ(counters_.malformed + counters_.dropped, 0u);
+  EXPECT_EQ(counters_.refused.total() + counters_.dropped, 0u);
 }
 
 TEST_F(SealedInboxTest, DropsWhatWasHeldInVain) {
@@ -152,14 +153,16 @@ TEST_F(SealedInboxTest, CountsWhatItRefuses) {
   changed.head.MutableData()[changed.head.size() - 1] ^= 1;
   EXPECT_FALSE(inbox_.Receive(kStart, std::move(changed)));
   EXPECT_FALSE(inbox_.Receive(kStart, {.head = Buffer::Allocate(3)}));
-  EXPECT_EQ(counters_.malformed, 2u);
+  EXPECT_EQ(counters_.refused.of(Refusal::kNotGenuine), 1u);
+  EXPECT_EQ(counters_.refused.of(Refusal::kMalformed), 1u);
+  EXPECT_EQ(counters_.refused.total(), 2u);
   EXPECT_EQ(counters_.dropped, 0u);
 }
 
 TEST_F(SealedInboxTest, DropsWhatIsMeantForAProcessThatWasHereBefore) {
   const auto dave = nodes_.Join(NodeId(14));
   EXPECT_FALSE(inbox_.Receive(kStart, Next(alice_, kAlice, 0, {NodeId(14), kBob.loop})));
-  EXPECT_EQ(counters_.malformed, 0u);
+  EXPECT_EQ(counters_.refused.total(), 0u);
   EXPECT_EQ(counters_.dropped, 1u);
 }
 

@@ -14,6 +14,7 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/net/refusal.h"
 #include "common/net/shm/shm_greeting.h"
 #include "common/net/shm/shm_layout.h"
 
@@ -160,7 +161,7 @@ bool ShmPeers::ReceiveOne(uint64_t id, absl::FunctionRef<void(Message)> sink) {
   Message message;
   const absl::StatusOr<bool> received = connection.link->Receive(message);
   if (!received.ok()) {
-    ++counters_.malformed;
+    counters_.refused.Add(RefusalOf(received.status()));
     if (absl::IsDataLoss(received.status())) End(id, received.status());
     return true;
   }
