@@ -11,10 +11,16 @@ void QueueBudget::Change(size_t before, size_t after) {
   bytes_ = bytes_ - before + after;
 }
 
-absl::Status QueueBudget::Check() const {
-  if (bytes_ <= bytes_max_) return absl::OkStatus();
+void QueueBudget::ChangeHeld(size_t before, size_t after) {
+  COVEY_CHECK(held_bytes_ >= before);
+  held_bytes_ = held_bytes_ - before + after;
+}
+
+absl::Status QueueBudget::Check(Counted counted) const {
+  const size_t bytes = counted == Counted::kAll ? bytes_ : bytes_ - held_bytes_;
+  if (bytes <= bytes_max_) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat(bytes_, " bytes wait in this loop, ", bytes_max_,
+      absl::StrCat(bytes, " bytes wait in this loop, ", bytes_max_,
                    " are allowed; retry later, or allow more with --queued-bytes-max"));
 }
 

@@ -70,7 +70,7 @@ class ShardActor : public Actor {
     std::function<uint64_t()> malformed_at_transport;
     // Bytes that may wait in this loop: gradients until their update, records until their
     // acknowledgement, old values until they are read, and lists of keys for later requests. Beyond
-    // it pushes and pulls are refused.
+    // it pushes and pulls are refused, except those that these gradients may wait for.
     size_t queued_bytes_max = kQueuedBytesDefault;
     // Whether the process has a store of snapshots.
     bool has_store = true;

@@ -26,16 +26,18 @@ ShardHost::ShardHost(ShardId id, uint64_t generation, absl::Time lease_until,
                                     .tables = environment.tables}),
       lease_until_(lease_until) {}
 
-ShardHost::~ShardHost() { ReportQueuedBytes(0); }
+ShardHost::~ShardHost() { ReportQueuedBytes(0, 0); }
 
-void ShardHost::ReportQueuedBytes(size_t bytes) {
+void ShardHost::ReportQueuedBytes(size_t bytes, size_t held) {
   environment_.budget.Change(reported_bytes_, bytes);
+  environment_.budget.ChangeHeld(reported_held_bytes_, held);
   reported_bytes_ = bytes;
+  reported_held_bytes_ = held;
 }
 
 ShardHost::Settled ShardHost::Settle(absl::Time now, Outbox& outbox) {
   if (shard_ != nullptr) shard_->Settle(now, outbox);
-  ReportQueuedBytes(queued_bytes());
+  ReportQueuedBytes(queued_bytes(), shard_ == nullptr ? 0 : shard_->held_bytes());
   replica_.ReportTableBytes();
   return {.next_wake = NextWake(),
           .needs_open = needs_open(),
@@ -82,8 +84,9 @@ ShardHost::Settled ShardHost::SetView(absl::Time now, std::shared_ptr<const Clus
   view_ = std::move(view);
   self_ = self;
   const auto& chain = view_->FindShard(id_)->chain();
-  needs_lease_ =
-      std::count_if(chain.begin(), chain.end(), [](const auto& r) { return !r.joining(); }) < 2;
+  needs_lease_ = std::count_if(chain.begin(), chain.end(), [](const auto& r) {
+                   return !r.joining() || Planted(PlantedBug::kJoiningCountsForLease);
+                 }) < 2;
   replica_.SetView(now, view_, self, outbox);
   has_logged_failure_ = false;
   // What may be possible by now is tried again.
@@ -141,7 +144,8 @@ absl::Status ShardHost::CheckRequest(absl::Time now, const Message& request) con
 // must arrive before that sender's newer pushes.
 absl::Status ShardHost::CheckSendersView(const Message& request) const {
   const Epoch known(request.envelope.header().epoch());
-  if (!request.envelope.has_push_request() || known >= replica_.head_since()) {
+  if (!request.envelope.has_push_request() || known >= replica_.head_since() ||
+      Planted(PlantedBug::kTakePushesOfOldViews)) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(absl::StrCat(
@@ -219,6 +223,11 @@ ShardHost::Settled ShardHost::OnChainMessage(absl::Time now, const Message& mess
     replica_.Receive(now, message, outbox);
   }
   return Settle(now, outbox);
+}
+
+QueueBudget::Counted ShardHost::Counted(const Message& request) const {
+  const bool is_waited_for = shard_ != nullptr && shard_->MayWaitFor(request);
+  return is_waited_for ? QueueBudget::Counted::kAllButHeld : QueueBudget::Counted::kAll;
 }
 
 size_t ShardHost::queued_bytes() const {

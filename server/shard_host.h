@@ -107,6 +107,8 @@ class ShardHost {
   // Precondition: a ReplicateRequest, ReplicateReply or ReplicaPiece of this shard and generation.
   Settled OnChainMessage(absl::Time now, const Message& message, Outbox& outbox);
 
+  // Of a push or a pull: which waiting bytes count for it.
+  QueueBudget::Counted Counted(const Message& request) const;
   bool is_head() const { return replica_.is_head(); }
   bool needs_open() const;
   // A request has come: forgets a failure after kReopenAfter.
@@ -124,7 +126,8 @@ class ShardHost {
   absl::Time NextWake() const;
   // Bytes of waiting gradients, unacknowledged records and old values.
   size_t queued_bytes() const;
-  void ReportQueuedBytes(size_t bytes);
+  // `held`: the part of them that waits for pushes.
+  void ReportQueuedBytes(size_t bytes, size_t held);
   absl::Status CheckSendersView(const Message& request) const;
   absl::Status CheckLease(absl::Time now) const;
   // Suspends or resumes the shard.
@@ -145,7 +148,9 @@ class ShardHost {
   bool has_logged_failure_ = false;  // since the view changed
   bool needs_lease_ = false;
   absl::Time lease_until_;
-  size_t reported_bytes_ = 0;  // to the budget
+  // To the budget.
+  size_t reported_bytes_ = 0;
+  size_t reported_held_bytes_ = 0;
 };
 
 }  // namespace covey::server

@@ -724,5 +724,24 @@ TEST_F(LargePushTest, BeyondTheLimitAPushEndsWhenItIsDurable) {
   EXPECT_EQ(engine_.bytes_in_flight(), 0u);
 }
 
+// The pushes with which its buffer would be full may be the next ones of the program that waits.
+TEST_F(LargePushTest, BeyondTheLimitAPushDoesNotWaitForOthersInABuffer) {
+  while (engine_.undurable_bytes() + kElements * sizeof(float) <= kUndurableBytesPerClientMax) {
+    Answer(Push(), false);
+  }
+  const Message patient = Push();
+  Answer(patient, false);
+  outbox_.TakeMessages();
+  engine_.Wake(kStart + absl::Seconds(4), outbox_);
+  size_t queries = 0;
+  for (const Message& query : outbox_.TakeMessages()) {
+    const proto::PushRequest& push = query.envelope.push_request();
+    const bool is_patient = push.id().sequence() == patient.envelope.push_request().id().sequence();
+    EXPECT_EQ(push.flush(), is_patient) << push.id().sequence();
+    queries += is_patient;
+  }
+  EXPECT_EQ(queries, 1u);
+}
+
 }  // namespace
 }  // namespace covey::client

@@ -30,6 +30,13 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kListOfOlderLayout,     PlantedBug::kLoseRowOnMove,
     PlantedBug::kSumDuplicatesTwice,    PlantedBug::kRowMeanOfAll,
     PlantedBug::kIgnoreNormGate,        PlantedBug::kForgetNormsOnTakeover,
+    PlantedBug::kBufferDuplicates,      PlantedBug::kForgetStepsOfGroup,
+    PlantedBug::kLeaseOnAwakeClock,     PlantedBug::kLeaseFromReply,
+    PlantedBug::kJoiningCountsForLease, PlantedBug::kDeathAtFirstLook,
+    PlantedBug::kHeedImpostors,         PlantedBug::kSlotsStayBehind,
+    PlantedBug::kForgetLiveProducers,   PlantedBug::kSleepThroughFlush,
+    PlantedBug::kTakePushesOfOldViews,  PlantedBug::kKeepFormerPlace,
+    PlantedBug::kReadyWithEarlyAcks,
 };
 
 }  // namespace
@@ -126,6 +133,32 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "ignore-norm-gate";
     case PlantedBug::kForgetNormsOnTakeover:
       return "forget-norms-on-takeover";
+    case PlantedBug::kBufferDuplicates:
+      return "buffer-duplicates";
+    case PlantedBug::kForgetStepsOfGroup:
+      return "forget-steps-of-group";
+    case PlantedBug::kLeaseOnAwakeClock:
+      return "lease-on-awake-clock";
+    case PlantedBug::kLeaseFromReply:
+      return "lease-from-reply";
+    case PlantedBug::kJoiningCountsForLease:
+      return "joining-counts-for-lease";
+    case PlantedBug::kDeathAtFirstLook:
+      return "death-at-first-look";
+    case PlantedBug::kHeedImpostors:
+      return "heed-impostors";
+    case PlantedBug::kSlotsStayBehind:
+      return "slots-stay-behind";
+    case PlantedBug::kForgetLiveProducers:
+      return "forget-live-producers";
+    case PlantedBug::kSleepThroughFlush:
+      return "sleep-through-flush";
+    case PlantedBug::kTakePushesOfOldViews:
+      return "take-pushes-of-old-views";
+    case PlantedBug::kKeepFormerPlace:
+      return "keep-former-place";
+    case PlantedBug::kReadyWithEarlyAcks:
+      return "ready-with-early-acks";
   }
   COVEY_CHECK(false);
   return "";

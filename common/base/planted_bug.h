@@ -56,6 +56,19 @@ enum class PlantedBug {
   kRowMeanOfAll,                // under local, rows are divided by the samples of all pushes
   kIgnoreNormGate,              // pushes beyond the gate of a table are applied
   kForgetNormsOnTakeover,       // a promoted replica knows no usual norms
+  kBufferDuplicates,            // a push that waits in a buffer is taken again when it comes again
+  kForgetStepsOfGroup,          // a group's new generation may apply the steps of older ones again
+  kLeaseOnAwakeClock,           // a process's clock stands still while its machine sleeps
+  kLeaseFromReply,              // a lease counts from the arrival of the reply that grants it
+  kJoiningCountsForLease,       // a head needs no lease once another replica is being filled
+  kDeathAtFirstLook,            // one refused connection is evidence of death
+  kHeedImpostors,               // a server takes messages in the name of another process
+  kSlotsStayBehind,             // the optimizer's slots do not travel with a shard's content
+  kForgetLiveProducers,         // a full shard forgets producers that live
+  kSleepThroughFlush,           // nothing wakes a shard to apply what it has acknowledged early
+  kTakePushesOfOldViews,        // a new head takes pushes that were sent by views before it led
+  kKeepFormerPlace,             // a replica that was refilled counts as holding what it held before
+  kReadyWithEarlyAcks,  // a replica is ready although the head has acknowledged pushes alone
 };
 
 // "apply-duplicates"; "none".

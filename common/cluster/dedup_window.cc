@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "common/base/check.h"
+#include "common/base/small_limits.h"
 #include "common/cluster/limits.h"
 
 namespace covey {
@@ -16,10 +17,13 @@ constexpr uint64_t kNotReceived = std::numeric_limits<uint64_t>::max();
 constexpr size_t kFirstEntries = 4;
 static_assert(std::has_single_bit(kDedupWindow));
 
+size_t Window() { return LimitInForce(kDedupWindow, kSmallDedupWindow); }
+
 }  // namespace
 
 uint64_t DedupWindow::Floor() const {
-  return highest_ >= kDedupWindow ? highest_ - kDedupWindow + 1 : 0;
+  const size_t window = Window();
+  return highest_ >= window ? highest_ - window + 1 : 0;
 }
 
 DedupWindow::Finding DedupWindow::Find(uint64_t sequence) const {
@@ -52,7 +56,8 @@ void DedupWindow::Record(uint64_t sequence, Version version) {
     lowest_ = sequence;
   } else if (sequence > highest_) {
     const uint64_t before = highest_;
-    const uint64_t floor = sequence >= kDedupWindow ? sequence - kDedupWindow + 1 : 0;
+    const size_t window = Window();
+    const uint64_t floor = sequence >= window ? sequence - window + 1 : 0;
     const uint64_t lowest = std::min(std::max(lowest_, floor), sequence);
     Reserve(lowest, sequence);
     lowest_ = lowest;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
+#include "common/base/planted_bug.h"
 #include "common/base/version.h"
 #include "common/cluster/limits.h"
 
@@ -139,7 +140,8 @@ void Member::ReceiveHeartbeatReply(absl::Time now, const Message& message, Outbo
   const absl::Time sent = beat->sent;
   unanswered_beats_.erase(beat);
   const absl::Status status = StatusOf(message);
-  if (status.ok() && ExtendLease(sent, message.envelope.heartbeat_reply().lease_ms())) {
+  const absl::Time from = Planted(PlantedBug::kLeaseFromReply) ? now : sent;
+  if (status.ok() && ExtendLease(from, message.envelope.heartbeat_reply().lease_ms())) {
     TakeAway(now, message.envelope.heartbeat_reply());
     traces_.OnHeartbeatReply(sent, now, message.envelope.heartbeat_reply());
   }

@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "common/base/check.h"
+#include "common/base/planted_bug.h"
 #include "common/runtime/event_loop.h"
 
 namespace covey::scheduler {
@@ -138,7 +139,7 @@ void Prober::OnFailure(int error, Probe probe) {
     Conclude(probe.request, proto::ProbeReply::CONNECTED);
   } else if (error != ECONNREFUSED) {
     Conclude(probe.request, proto::ProbeReply::SILENT);
-  } else if (probe.was_refused) {
+  } else if (probe.was_refused || Planted(PlantedBug::kDeathAtFirstLook)) {
     Conclude(probe.request, proto::ProbeReply::REFUSED);
   } else {
     probe.was_refused = true;

@@ -39,6 +39,13 @@ RowPiece WithoutLastRow(const RowPiece& piece, const RowLayout& layout) {
   return MakeRowPiece(rows, layout);
 }
 
+// Plants PlantedBug::kSlotsStayBehind.
+Buffer ZerosLike(const Buffer& slot) {
+  Buffer zeros = Buffer::CopyOf(slot.bytes());
+  std::ranges::fill(zeros.MutableAs<float>(), 0.0f);
+  return zeros;
+}
+
 Buffer FrameOf(const proto::ReplicaRecord& record) {
   const std::string bytes = record.SerializeAsString();
   return Buffer::CopyOf({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
@@ -50,7 +57,9 @@ ContentExport::ContentExport(ContentCut cut) : cut_(std::move(cut)) {
   AddRowParts();
   AddParts(cut_.values, proto::ReplicaPiece::VALUES, 0);
   for (uint32_t slot = 0; slot < cut_.slots.size(); ++slot) {
-    AddParts(cut_.slots[slot], proto::ReplicaPiece::SLOT, slot);
+    const Buffer& elements = cut_.slots[slot];
+    AddParts(Planted(PlantedBug::kSlotsStayBehind) ? ZerosLike(elements) : elements,
+             proto::ReplicaPiece::SLOT, slot);
   }
   std::vector<proto::ReplicaRecord> records = cut_.Describe();
   last_record_ = std::move(records.back());

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/base/small_limits_switch.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/replication/push_history.h"
@@ -100,6 +101,43 @@ TEST_F(ForgottenProducers, APushThatWaitsKeepsItsProducer) {
   Publish(chain);
   EXPECT_FALSE(History(chain, 0).Knows(Group(1)));
   EXPECT_EQ(chain.Digest(1), chain.Digest(0));
+}
+
+// The ninth comes after a view in which the first had gone, when there was room for one more.
+TEST_F(ForgottenProducers, WhoIsGoneMakesRoomWithoutAnotherView) {
+  SetSmallLimits(true);
+  ChainDriver chain(kAsync, 8, 1, 1);
+  ShardDriver requests(TestJob(kAsync, 8));
+  Publish(chain);
+  for (uint32_t group = 1; group <= 7; ++group) {
+    chain.Ask(0, requests.GroupPush(group, 1, {1, 1, 1, 1}));
+  }
+  chain.job.EndGroup(1, proto::Group::BROKEN);
+  Publish(chain);
+  EXPECT_TRUE(History(chain, 0).Knows(Group(1)));
+  chain.Ask(0, requests.GroupPush(8, 1, {1, 1, 1, 1}));
+  EXPECT_TRUE(StatusOf(chain.Ask(0, requests.ClientPush(1, {1, 1, 1, 1}))).ok());
+  EXPECT_FALSE(History(chain, 0).Knows(Group(1)));
+  EXPECT_TRUE(History(chain, 0).Knows(Group(2)));
+  SetSmallLimits(false);
+}
+
+TEST_F(ForgottenProducers, WhoLivesDoesNotMakeRoom) {
+  SetSmallLimits(true);
+  ChainDriver chain(kAsync, 8, 1, 1);
+  ShardDriver requests(TestJob(kAsync, 8));
+  Publish(chain);
+  for (uint32_t group = 1; group <= 8; ++group) {
+    chain.Ask(0, requests.GroupPush(group, 1, {1, 1, 1, 1}));
+  }
+  const Message refused = chain.Ask(0, requests.ClientPush(1, {1, 1, 1, 1}));
+  EXPECT_EQ(StatusOf(refused).code(), absl::StatusCode::kResourceExhausted);
+  {
+    const BugInPlace bug(PlantedBug::kForgetLiveProducers);
+    EXPECT_TRUE(StatusOf(chain.Ask(0, requests.ClientPush(1, {1, 1, 1, 1}))).ok());
+    EXPECT_FALSE(History(chain, 0).Knows(Group(1)));
+  }
+  SetSmallLimits(false);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/planted_bug.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
@@ -21,7 +22,9 @@ constexpr Version kDiscarded{std::numeric_limits<uint64_t>::max() - 1};
 
 // Whether sequences continue in a new incarnation: a group continues its steps when its members
 // change, a client begins at 1.
-bool CountsOn(const Producer& producer) { return producer.kind == Producer::Kind::kGroup; }
+bool CountsOn(const Producer& producer) {
+  return producer.kind == Producer::Kind::kGroup && !Planted(PlantedBug::kForgetStepsOfGroup);
+}
 
 }  // namespace
 

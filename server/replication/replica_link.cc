@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/own_pause.h"
 #include "common/cluster/retry_policy.h"
@@ -205,7 +206,8 @@ void ReplicaLink::OnHeld(absl::Time now, const proto::ReplicateReply& reply, con
   if (starts) {
     content_.reset();
     sent_ = held_ = held;
-  } else if (state_.transfer() == Transfer::kUnconfirmed && held < held_) {
+  } else if (state_.transfer() == Transfer::kUnconfirmed && held < held_ &&
+             !Planted(PlantedBug::kKeepFormerPlace)) {
     // It has left the chain and come back, in views that this server did not see, and what it held
     // before was not durable.
     held_ = std::max(held, durable_);
@@ -244,7 +246,7 @@ void ReplicaLink::UpdateReadiness(const Source& source) {
     state_.Apply(Event::kNearlyCaughtUp);
     ready_at_ = newest_;
   }
-  if (source.early_acks_pending) {
+  if (source.early_acks_pending && !Planted(PlantedBug::kReadyWithEarlyAcks)) {
     ready_at_.reset();
     return;
   }

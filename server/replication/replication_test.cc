@@ -543,6 +543,14 @@ TEST_F(Replication, PlantedBugsShow) {
     EXPECT_EQ(CodeOf(chain.Ask(0, Push(1, 1))), Code::kOk);
   }
   {
+    const BugInPlace bug(PlantedBug::kJoiningCountsForLease);
+    ChainDriver chain(kAsync, 0, 2, 1);
+    chain.SetChain({{0, false}, {1, true}});
+    chain.PublishToAll();
+    EndLease(chain);
+    EXPECT_EQ(CodeOf(chain.Ask(0, Push(1, 1))), Code::kOk);
+  }
+  {
     const BugInPlace bug(PlantedBug::kSkipMissingRecord);
     ChainDriver chain(kAsync, 0, 2, 2);
     chain.PublishToAll();

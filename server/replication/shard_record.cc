@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/planted_bug.h"
+#include "common/base/small_limits.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
@@ -18,6 +19,8 @@
 
 namespace covey::server {
 namespace {
+
+constexpr size_t kSmallRecordsInFlight = 4;
 
 // Precondition: there are a frame of values and those of the slots.
 InitialState InitialStateOf(const proto::InitialState& state, const Message& message) {
@@ -293,7 +296,8 @@ void RecordLog::TrimBelow(uint64_t index) {
 }
 
 bool RecordLog::IsFull() const {
-  return records_.size() >= kRecordsInFlightPerShard || bytes_ >= kRecordBytesInFlightPerShard;
+  return records_.size() >= LimitInForce(kRecordsInFlightPerShard, kSmallRecordsInFlight) ||
+         bytes_ >= kRecordBytesInFlightPerShard;
 }
 
 }  // namespace covey::server

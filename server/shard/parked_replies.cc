@@ -4,10 +4,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/small_limits.h"
 #include "common/cluster/limits.h"
 #include "server/shard/replies.h"
 
 namespace covey::server {
+namespace {
+
+constexpr size_t kSmallParked = 3;
+
+}  // namespace
 
 PendingReply BeginPendingReply(absl::Time now, const Message& request,
                                const proto::ReadBound& bound, uint32_t deadline_ms) {
@@ -25,7 +31,8 @@ bool ParkedReplies::Park(PendingReply& reply) {
     return other.request_id == reply.request_id && other.node == reply.node &&
            other.incarnation == reply.incarnation;
   });
-  if (same == replies_.end() && replies_.size() >= kParkedPerShardMax) return false;
+  const size_t most = LimitInForce(kParkedPerShardMax, kSmallParked);
+  if (same == replies_.end() && replies_.size() >= most) return false;
   next_deadline_ = std::min(next_deadline_, reply.deadline);
   if (same != replies_.end()) {
     *same = std::move(reply);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/planted_bug.h"
+#include "common/base/small_limits.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
@@ -15,6 +16,20 @@
 #include "server/sparse/eviction_plan.h"
 
 namespace covey::server {
+
+namespace {
+
+// Of producers per shard: more than a simulation has at a time.
+constexpr size_t kSmallProducers = 8;
+
+size_t ProducersMax() { return LimitInForce(kProducersPerShardMax, kSmallProducers); }
+
+// Plants bugs: a push that is known is taken again. `waits`: for an update.
+bool IsTakenAgain(bool waits) {
+  return Planted(PlantedBug::kApplyDuplicates) || (waits && Planted(PlantedBug::kBufferDuplicates));
+}
+
+}  // namespace
 
 absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request,
                                           const PushKey& key, RequestKeys& keys, Outbox& outbox) {
@@ -28,7 +43,9 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
     return status;
   }
   COVEY_ASSIGN_OR_RETURN(const bool known, IsKnown(key));
-  if (known && (IsQuery(request) || !Planted(PlantedBug::kApplyDuplicates))) return true;
+  if (known && (IsQuery(request) || !IsTakenAgain(shard_.ledger.AckOf(key).has_value()))) {
+    return true;
+  }
 
   COVEY_RETURN_IF_ERROR(CheckSender(request, *shard_.view));
   if (IsQuery(request)) {
@@ -43,7 +60,7 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
                         .view = Epoch(request.envelope.header().epoch())};
   COVEY_RETURN_IF_ERROR(CheckJump(received.group, received.step));
   COVEY_RETURN_IF_ERROR(aggregator_.gate().Admit(received.group, received.step));
-  COVEY_RETURN_IF_ERROR(CheckRoom(key.producer));
+  COVEY_RETURN_IF_ERROR(MakeRoom(now, key.producer, outbox));
   if (!push.functions().empty()) {
     COVEY_ASSIGN_OR_RETURN(std::vector<VectorFunction> functions, TakeFunctions(push));
     ApplyFunctions(now, key, std::move(functions), outbox);
@@ -128,16 +145,21 @@ absl::Status PushPipeline::CheckJump(GroupId group, Step step) {
                                                  "; go on with the next step"));
 }
 
-absl::Status PushPipeline::CheckRoom(const Producer& producer) const {
-  COVEY_RETURN_IF_ERROR(CheckReplicasHaveRoom(shard_));
+bool PushPipeline::HasRoomFor(const Producer& producer) const {
   const PushHistory& history = shard_.content().push_history();
-  if (history.Knows(producer) || shard_.ledger.Knows(producer) ||
-      history.size() + shard_.ledger.producers() < kProducersPerShardMax) {
-    return absl::OkStatus();
-  }
-  return absl::ResourceExhaustedError(absl::StrCat(
-      kProducersPerShardMax, " producers push to this shard; use fewer clients, or let ",
-      "them form groups"));
+  return history.Knows(producer) || shard_.ledger.Knows(producer) ||
+         history.size() + shard_.ledger.producers() < ProducersMax();
+}
+
+absl::Status PushPipeline::MakeRoom(absl::Time now, const Producer& producer, Outbox& outbox) {
+  COVEY_RETURN_IF_ERROR(CheckReplicasHaveRoom(shard_));
+  if (HasRoomFor(producer)) return absl::OkStatus();
+  // Some may have gone in a view under which there was room.
+  ForgetGone(now, outbox);
+  if (HasRoomFor(producer)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(ProducersMax(), " producers push to this shard; use fewer clients, or let ",
+                   "them form groups"));
 }
 
 absl::Status PushPipeline::Screen(const Gradient& gradient, const proto::PushRequest& push) {
@@ -238,11 +260,13 @@ void PushPipeline::Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbo
 
 void PushPipeline::ForgetGone(absl::Time now, Outbox& outbox) {
   const PushHistory& history = shard_.content().push_history();
-  const bool is_full = history.size() >= kProducersPerShardMax;
+  const bool is_full = history.size() + shard_.ledger.producers() >= ProducersMax();
+  const bool takes_all = is_full && Planted(PlantedBug::kForgetLiveProducers);
   absl::btree_map<Producer, absl::Time> gone_since;
   ShardRecord record;
-  for (const Producer& producer :
-       history.Forgettable([this](const Producer& each) { return IsGone(each, *shard_.view); })) {
+  for (const Producer& producer : history.Forgettable([this, takes_all](const Producer& each) {
+         return takes_all || IsGone(each, *shard_.view);
+       })) {
     const auto known = gone_since_.find(producer);
     const absl::Time since = known == gone_since_.end() ? now : known->second;
     gone_since.emplace(producer, since);

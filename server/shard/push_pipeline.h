@@ -80,7 +80,9 @@ class PushPipeline {
   absl::StatusOr<bool> IsKnown(const PushKey& key) const;
   // INVALID_ARGUMENT: the step is too far beyond the group's last one to be its next.
   absl::Status CheckJump(GroupId group, Step step);
-  absl::Status CheckRoom(const Producer& producer) const;
+  // Forgets producers that are gone where there is no room for this one.
+  absl::Status MakeRoom(absl::Time now, const Producer& producer, Outbox& outbox);
+  bool HasRoomFor(const Producer& producer) const;
   struct Taken {
     GradientBuffers gradient;
     EncodedGradient encoded;

@@ -33,6 +33,10 @@ std::vector<LiveGroup> WaitedFor(const Contract& contract, const ServedShard& sh
   return groups;
 }
 
+absl::Time NextFlush(const AckLedger& ledger) {
+  return Planted(PlantedBug::kSleepThroughFlush) ? absl::InfiniteFuture() : ledger.flush_at();
+}
+
 // The group pushes again: it is waited for as ever.
 void NotePush(GroupId group, std::vector<LiveGroup>& waited_for) {
   for (LiveGroup& live : waited_for) {
@@ -304,7 +308,7 @@ void Shard::FollowContract() {
 absl::Time Shard::NextWake() const {
   if (suspended_) return replies_.next_undurable_deadline();
   return std::min({replies_.next_parked_deadline(), replies_.next_undurable_deadline(),
-                   pipeline_.gate().NextDue(), shard_.ledger.flush_at(), alignment_.deadline()});
+                   pipeline_.gate().NextDue(), NextFlush(shard_.ledger), alignment_.deadline()});
 }
 
 void Shard::Wake(absl::Time now, Outbox& outbox) {
@@ -321,6 +325,17 @@ void Shard::Wake(absl::Time now, Outbox& outbox) {
   }
   // Readers for which the shard is fresh enough by now have their reply; the others are late.
   replies_.RefuseLateParked(now, outbox);
+}
+
+bool Shard::MayWaitFor(const Message& request) const {
+  if (!request.envelope.has_push_request()) return true;
+  const proto::PushRequest& push = request.envelope.push_request();
+  const UpdateGate& gate = pipeline_.gate();
+  const GroupId group(push.group());
+  const Step step(push.step());
+  if (gate.sums_on_arrival()) return gate.HoldsUpTo() && !gate.IsBeyond(group, step);
+  // A group of which a push is held already is ahead, unless this is the next step of all.
+  return !gate.Holds(group) || step <= gate.last_step().Next();
 }
 
 size_t Shard::queued_bytes() const {

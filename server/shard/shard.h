@@ -101,6 +101,11 @@ class Shard {
   size_t parked() const { return replies_.parked(); }
   // Of gradients, unacknowledged records and old values that wait here.
   size_t queued_bytes() const;
+  // The part of them that waits for pushes of others.
+  size_t held_bytes() const { return pipeline_.held_bytes(); }
+  // Whether what is held may wait for this request: for a push, or for a pull, after which its
+  // sender goes on to push. Precondition: it is one of them.
+  bool MayWaitFor(const Message& request) const;
   // How stale its pushes are, and how it corrects for that.
   proto::TableAsynchrony ReportAsynchrony() const;
   // Nothing for a dense table.

@@ -2,6 +2,7 @@
 
 // How a shard keeps each contract while groups join and leave and contracts are switched.
 
+#include <cmath>
 #include <limits>
 #include <map>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "common/cluster/limits.h"
 #include "common/net/testing/frame_lender.h"
 #include "common/tensor/codec.h"
+#include "common/tensor/wire_format.h"
+#include "common/tensor/wire_format_proto.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/testing/shard_fixture.h"
@@ -564,6 +567,23 @@ TEST(ShardContract, RefusesGradientsWhoseBytesDoNotFitTheirFormat) {
   push.frames[0] = Buffer::CopyOf(bytes);
   EXPECT_THAT(TextOf(driver.Ask(push)), HasSubstr("inf at element 0"));
   EXPECT_THAT(driver.Values(), ElementsAre(0, 0, 0, 0));
+}
+
+TEST(ShardContract, RefusesWhatIsNotFiniteInEachWireFormat) {
+  ShardDriver driver(TestJob(kAsync, 0));
+  uint64_t refused = 0;
+  for (const WireFormat format : kWireFormats) {
+    for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+      Message push = driver.ClientPush(1, {1, 1, 1, 1});
+      push.envelope.mutable_push_request()->set_format(ToProto(format));
+      std::vector<uint8_t> bytes(EncodedBytes(format, 4));
+      Encode(format, std::vector<float>{1, 1, bad, 1}, bytes);
+      push.frames[0] = Buffer::CopyOf(bytes);
+      EXPECT_EQ(CodeOf(driver.Ask(push)), Code::kInvalidArgument) << WireFormatName(format);
+      EXPECT_EQ(driver.actor().counters().non_finite, ++refused) << WireFormatName(format);
+      EXPECT_THAT(driver.Values(), ElementsAre(0, 0, 0, 0)) << WireFormatName(format);
+    }
+  }
 }
 
 }  // namespace

@@ -347,5 +347,26 @@ TEST(ShardGates, OnlyNodesOfTheJobReadTables) {
   EXPECT_EQ(CodeOf(driver.Ask(stranger)), Code::kUnavailable) << "a newer view may name it";
 }
 
+// Otherwise a table would stop for good once what its groups hold for each other fills the memory.
+TEST(ShardGates, WhatIsHeldForARequestDoesNotKeepItOut) {
+  for (const Contract& contract : {kBsp, Buffered(2)}) {
+    // A job that continues a snapshot may begin at a later step than the next one.
+    ShardDriver driver(TestJob(contract, 2), {.queued_bytes_max = 8});
+    EXPECT_EQ(CodeOf(driver.Ask(driver.GroupPush(1, 3, {1, 1, 1, 1}))), Code::kOk);
+    // The pushes of a group may wait for its pulls.
+    EXPECT_EQ(CodeOf(driver.Ask(driver.Pull())), Code::kOk);
+    EXPECT_EQ(CodeOf(driver.Ask(driver.GroupPush(2, 3, {3, 3, 3, 3}))), Code::kOk);
+    EXPECT_THAT(driver.Values(), ElementsAre(-2, -2, -2, -2));
+  }
+}
+
+TEST(ShardGates, WhatNobodyWaitsForIsRefusedOnceTheMemoryIsFull) {
+  ShardDriver driver(TestJob(kBsp, 2), {.queued_bytes_max = 8});
+  EXPECT_EQ(CodeOf(driver.Ask(driver.GroupPush(1, 1, {1, 1, 1, 1}))), Code::kOk);
+  const Message ahead = driver.Ask(driver.GroupPush(1, 2, {1, 1, 1, 1}));
+  EXPECT_EQ(CodeOf(ahead), Code::kResourceExhausted);
+  EXPECT_THAT(TextOf(ahead), HasSubstr("bytes wait in this loop"));
+}
+
 }  // namespace
 }  // namespace covey::server

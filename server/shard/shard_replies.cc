@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/planted_bug.h"
+#include "common/base/small_limits.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
@@ -15,6 +16,11 @@
 #include "server/shard/replies.h"
 
 namespace covey::server {
+namespace {
+
+constexpr size_t kSmallUndurable = 6;
+
+}  // namespace
 
 void ShardReplies::SendWhenFresh(absl::Time now, PendingReply pending, Outbox& outbox) {
   if (IsFreshEnough(now, pending)) {
@@ -34,7 +40,7 @@ void ShardReplies::SendWhenFresh(absl::Time now, PendingReply pending, Outbox& o
 }
 
 void ShardReplies::SendWhenDurable(absl::Time now, PendingReply& pending, Outbox& outbox) {
-  if (undurable_.size() >= kParkedPerShardMax) {
+  if (undurable_.size() >= LimitInForce(kParkedPerShardMax, kSmallUndurable)) {
     Refuse(
         pending.reply,
         absl::ResourceExhaustedError(absl::StrCat(undurable_.size(), " answers wait for ",

@@ -63,6 +63,14 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kMeanNotGiven, kGroups},
       {PlantedBug::kIgnoreNormGate, kGated},
       {PlantedBug::kForgetNormsOnTakeover, kGated},
+      {PlantedBug::kBufferDuplicates, kStaleness},
+      {PlantedBug::kForgetStepsOfGroup, kGroups},
+      {PlantedBug::kLeaseOnAwakeClock, kCounting},
+      {PlantedBug::kDeathAtFirstLook, kCounting},
+      {PlantedBug::kHeedImpostors, kCounting},
+      {PlantedBug::kSlotsStayBehind, kMomentum},
+      {PlantedBug::kReadyWithEarlyAcks, kCounting},
+      {PlantedBug::kForgetLiveProducers, kCounting},
   };
 }
 
@@ -76,6 +84,8 @@ uint64_t FirstSeedFor(PlantedBug bug) {
       return 40;
     case PlantedBug::kMeanNotGiven:
       return 380;
+    case PlantedBug::kForgetLiveProducers:
+      return 180;
     default:
       return 1;
   }
@@ -89,6 +99,19 @@ std::map<PlantedBug, absl::string_view> Elsewhere() {
       {PlantedBug::kIgnoreLease,
        "needs a server that is alone and cut off, and clients beside it: "
        "server/replication/replication_test"},
+      {PlantedBug::kLeaseFromReply,
+       "needs a slow reply, and a shard that another server gets in the same moment: "
+       "common/runtime/member_test"},
+      {PlantedBug::kJoiningCountsForLease,
+       "needs a server that is cut off while it fills another one, and clients beside it: "
+       "server/replication/replication_test"},
+      {PlantedBug::kTakePushesOfOldViews,
+       "needs two pushes of one producer on their way while a head changes: "
+       "server/replication/replication_test"},
+      {PlantedBug::kSleepThroughFlush,
+       "needs an idle shard that fills a replica: server/replication/replication_joining_test"},
+      {PlantedBug::kKeepFormerPlace,
+       "needs two views that a head does not see: server/replication/replication_joining_test"},
       {PlantedBug::kListOfOlderLayout,
        "needs a list that is used again after a row's number was: server/sparse/row_places_test"},
       // In the simulator such a slice nearly always meets a step that has ended.

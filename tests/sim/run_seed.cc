@@ -8,12 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/planted_bug_switch.h"
+#include "common/base/small_limits_switch.h"
 #include "scheduler/state/view_lookup.h"
 #include "tests/sim/administrator.h"
 #include "tests/sim/checkers/answered_pushes.h"
 #include "tests/sim/checkers/applied_once.h"
 #include "tests/sim/checkers/asked_history.h"
 #include "tests/sim/checkers/chain_fence.h"
+#include "tests/sim/checkers/death_evidence.h"
 #include "tests/sim/checkers/departed_nodes.h"
 #include "tests/sim/checkers/equal_replicas.h"
 #include "tests/sim/checkers/fenced_producers.h"
@@ -45,6 +47,13 @@ class Planting {
   ~Planting() { PlantBug(PlantedBug::kNone); }
 };
 
+// Puts small limits in force during its own lifetime.
+class Limits {
+ public:
+  explicit Limits(bool small) { SetSmallLimits(small); }
+  ~Limits() { SetSmallLimits(false); }
+};
+
 // One in this many result slices, or pushes, is corrupted.
 constexpr uint64_t kBentOneIn = 100;
 
@@ -72,6 +81,17 @@ FaultPlan DrawFor(const SimConfig& config, const SimCluster& cluster, Random ran
   Random share = random.Split(1);
   std::erase_if(plan, [&](const Fault&) { return !share.Chance(config.fault_share); });
   return plan;
+}
+
+// A machine may sleep for longer than the drawn faults go on.
+absl::Duration SafetyPhase(const SimConfig& config, const FaultPlan& faults) {
+  absl::Duration safety = config.safety;
+  for (const Fault& fault : faults) {
+    if (fault.kind == FaultKind::kStop && fault.duration < absl::InfiniteDuration()) {
+      safety = std::max(safety, fault.at + fault.duration);
+    }
+  }
+  return safety;
 }
 
 // Checks periodically whether all shards have all their replicas again.
@@ -202,8 +222,10 @@ SeedResult RunSeed(const SeedOptions& options) {
   SimConfig config = DrawConfig(simulator.Draws(Simulator::Stream::kConfig), workload->groups());
   config.scheduler.elastic = workload->is_elastic();
   workload->Adapt(config);
+  const Limits limits(config.small_limits);
   ViewHistory view_history(violations);
   DepartedNodes departed_nodes(violations);
+  DeathEvidence death_evidence(violations);
   OneOwner one_owner(violations);
   ShardClocks shard_clocks(violations);
   AppliedOnce applied_once(violations);
@@ -214,7 +236,8 @@ SeedResult RunSeed(const SeedOptions& options) {
   RareEvents rare_events(simulator);
   SimCluster cluster(simulator, config);
   AnsweredPushes answered_pushes(
-      config.answer, [&cluster] { return cluster.healed_at(); }, violations);
+      {.within = config.answer, .lease = config.scheduler.lease},
+      [&cluster] { return cluster.healed_at(); }, violations);
   ChainFence chain_fence(
       [&cluster](absl::string_view server, uint32_t loop, ShardId shard) {
         return HeldBy(cluster.FindReplica(server, loop, shard));
@@ -228,7 +251,7 @@ SeedResult RunSeed(const SeedOptions& options) {
   for (Observer* checker : std::initializer_list<Observer*>{
            &view_history, &departed_nodes, &one_owner, &shard_clocks, &applied_once,
            &fenced_producers, &chain_fence, &forged_messages, &asked_history, &kept_content,
-           &returned_frames, &rare_events, &answered_pushes}) {
+           &returned_frames, &rare_events, &answered_pushes, &death_evidence}) {
     cluster.AddObserver(*checker);
   }
   workload->SetUp(cluster);
@@ -260,7 +283,7 @@ SeedResult RunSeed(const SeedOptions& options) {
     replicas.Look();
     return false;
   };
-  Run(simulator, simulator.now() + config.safety, watch, violations);
+  Run(simulator, simulator.now() + SafetyPhase(config, result.faults), watch, violations);
   cluster.Heal();
   WholeCluster whole(cluster, config.repair, violations);
   Run(

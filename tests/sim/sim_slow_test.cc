@@ -24,10 +24,11 @@ INSTANTIATE_TEST_SUITE_P(Seeds, SimSlowTest, testing::Range(0, kTests));
 
 TEST_P(SimSlowTest, KeepsItsInvariants) {
   for (int i = 0; i < kSeedsPerTest; ++i) {
-    std::vector<std::string> workloads = {
-        std::string(kCounting),       std::string(kGroups),     std::string(kWork),
-        std::string(kSnapshot),       std::string(kInitialize), std::string(kSparse),
-        std::string(kSnapshotSparse), std::string(kFunctions),  std::string(kGated)};
+    std::vector<std::string> workloads = {std::string(kCounting),       std::string(kGroups),
+                                          std::string(kWork),           std::string(kSnapshot),
+                                          std::string(kInitialize),     std::string(kSparse),
+                                          std::string(kSnapshotSparse), std::string(kFunctions),
+                                          std::string(kGated),          std::string(kMomentum)};
     for (absl::string_view kind : kContractKinds) {
       workloads.push_back(absl::StrCat(kStaleness, ":", kind));
     }

@@ -32,7 +32,8 @@ INSTANTIATE_TEST_SUITE_P(Workloads, SimTest,
                                          std::string(kGroups), std::string(kWork),
                                          std::string(kSnapshot), std::string(kInitialize),
                                          std::string(kSparse), std::string(kSnapshotSparse),
-                                         std::string(kFunctions), std::string(kGated)),
+                                         std::string(kFunctions), std::string(kGated),
+                                         std::string(kMomentum)),
                          [](const auto& info) {
                            return absl::StrReplaceAll(info.param, {{":", "_"}});
                          });

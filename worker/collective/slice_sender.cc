@@ -5,10 +5,13 @@
 #include <queue>
 #include <utility>
 
+#include "common/base/small_limits.h"
 #include "common/cluster/limits.h"
 
 namespace covey::worker {
 namespace {
+
+constexpr size_t kSmallSlicesInFlight = 2;
 
 size_t BytesOf(const Message& message) {
   return message.frames.empty() ? 0 : message.frames[0].size();
@@ -22,7 +25,10 @@ void SliceSender::Queue(Item item) {
 }
 
 bool SliceSender::MaySend(const Peer& peer) const {
-  if (peer.queued.empty() || slices_in_flight_ >= kGroupSlicesInFlightMax) return false;
+  if (peer.queued.empty() ||
+      slices_in_flight_ >= LimitInForce(kGroupSlicesInFlightMax, kSmallSlicesInFlight)) {
+    return false;
+  }
   const size_t bytes = BytesOf(peer.queued.begin()->second.message);
   if (peer.bytes > 0 && peer.bytes + bytes > kGroupBytesInFlightPerPeer) return false;
   return bytes_in_flight_ == 0 || bytes_in_flight_ + bytes <= kGroupBytesInFlightMax;

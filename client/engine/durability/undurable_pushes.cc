@@ -11,6 +11,7 @@
 #include "client/engine/requests/request_errors.h"
 #include "client/engine/requests/request_message.h"
 #include "common/base/check.h"
+#include "common/base/small_limits.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/retry_policy.h"
 #include "common/net/frame_checksum.h"
@@ -27,6 +28,7 @@ constexpr absl::Duration kQueryAfter = absl::Seconds(2);
 constexpr RetryPolicy kQueryRetry{.longest = absl::Seconds(16)};
 // How long a server remembers to report that a push has become durable; then it is queried again.
 constexpr absl::Duration kQueryDeadline = absl::Minutes(1);
+constexpr size_t kSmallUndurableBytes = 8 << 10;
 
 bool MayBeMissing(State state) {
   return state == State::kStranded || state == State::kResending || state == State::kUnconfirmed;
@@ -58,7 +60,7 @@ bool WasOvertaken(const ShardRequest& push, const Message& reply, const ClusterV
 }  // namespace
 
 bool UndurablePushes::HasRoomFor(size_t bytes) const {
-  return bytes_ + bytes <= kUndurableBytesPerClientMax;
+  return bytes_ + bytes <= LimitInForce(kUndurableBytesPerClientMax, kSmallUndurableBytes);
 }
 
 void UndurablePushes::Keep(absl::Time now, Pushes::node_type node, const Address& receiver,
@@ -237,9 +239,12 @@ bool UndurablePushes::SendIfPossible(absl::Time now, ShardRequest& push, const C
   const absl::Time reply_expected = now + queue_.ResendPatience(head, push.tries);
   ++push.tries;
   ScheduleQuery(now, push);
-  // Other requests may wait for a push that the head may lack, and the caller for one that is
-  // flushed: its reply is expected within the usual time.
-  if (push.state() != State::kReceived || IsFlushed(push)) {
+  // The caller waits for a push that it has flushed, and for one that this client has no memory to
+  // keep. Those of others may wait for this caller's next ones.
+  const bool is_waited_for = IsFlushed(push) || push.owner != nullptr;
+  // Other requests may wait for a push that the head may lack. In both cases its reply is expected
+  // within the usual time.
+  if (push.state() != State::kReceived || is_waited_for) {
     ScheduleNoLaterThan(reply_expected, push);
   }
   ++counters_.repeats;
@@ -248,7 +253,7 @@ bool UndurablePushes::SendIfPossible(absl::Time now, ShardRequest& push, const C
   FollowGroup(view, push.kept->body);
   *message.envelope.mutable_push_request() = push.kept->body;
   message.envelope.mutable_push_request()->set_deadline_ms(DeadlineMs(now, now + kQueryDeadline));
-  message.envelope.mutable_push_request()->set_flush(IsFlushed(push));
+  message.envelope.mutable_push_request()->set_flush(is_waited_for);
   if (with_bytes && !push.kept->gradient.empty()) {
     AddKeys(push.kept->keys, message);
     AddFrame(message, push.kept->gradient, *push.checksum);

@@ -4,9 +4,15 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "common/base/small_limits.h"
 #include "common/cluster/limits.h"
 
 namespace covey::client {
+namespace {
+
+constexpr size_t kSmallKeyLists = 2;
+
+}  // namespace
 
 bool KeptKeyLists::Contains(ShardId shard, const Keeper& keeper, const KeyListName& name) const {
   const auto found = shards_.find(shard);
@@ -23,7 +29,8 @@ void KeptKeyLists::Observe(ShardId shard, const Keeper& keeper, const KeyListNam
   lists.by_use.erase(last_use);
   last_use = ++uses_;
   lists.by_use.emplace(last_use, name);
-  for (const size_t limit = std::min<size_t>(kept, kKeyListsPerShardMax);
+  for (const size_t limit =
+           std::min<size_t>(kept, LimitInForce(kKeyListsPerShardMax, kSmallKeyLists));
        lists.by_use.size() > limit;) {
     const auto oldest = lists.by_use.begin();
     lists.last_uses.erase(oldest->second);

@@ -2,6 +2,7 @@
 #include "client/engine/sending/push_window.h"
 
 #include "common/base/check.h"
+#include "common/base/small_limits.h"
 #include "common/cluster/limits.h"
 
 namespace covey::client {
@@ -24,7 +25,7 @@ void PushWindow::End(const ShardRequest& push) {
 
 bool PushWindow::HasRoomFor(const ShardRequest& push) const {
   const uint64_t oldest = *unfinished_.at({push.shard, push.producer}).begin();
-  return push.sequence < oldest + kDedupWindow;
+  return push.sequence < oldest + LimitInForce(kDedupWindow, kSmallDedupWindow);
 }
 
 }  // namespace covey::client

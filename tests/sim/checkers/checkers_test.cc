@@ -15,6 +15,7 @@
 #include "tests/sim/checkers/applied_once.h"
 #include "tests/sim/checkers/asked_history.h"
 #include "tests/sim/checkers/chain_fence.h"
+#include "tests/sim/checkers/death_evidence.h"
 #include "tests/sim/checkers/departed_nodes.h"
 #include "tests/sim/checkers/equal_replicas.h"
 #include "tests/sim/checkers/fenced_producers.h"
@@ -193,6 +194,31 @@ TEST(DepartedNodesTest, NobodyReturns) {
               ElementsAre(HasSubstr("returned")));
   EXPECT_THAT(Watch<DepartedNodes>({alive, ViewWithNode(2, proto::Node::ALIVE, 6)}),
               ElementsAre(HasSubstr("incarnation")));
+}
+
+TEST(DeathEvidenceTest, ARefusalCountsAfterASilence) {
+  const auto watch = [](absl::Duration silence) {
+    Violations violations;
+    DeathEvidence checker(violations);
+    Message beat = From(9, /*to=*/1);
+    beat.envelope.mutable_header()->set_incarnation(5);
+    beat.envelope.mutable_heartbeat_request();
+    checker.OnReceive(absl::UnixEpoch(), "scheduler", beat);
+    Message refused = From(1, /*to=*/1);
+    proto::ProbeReply& reply = *refused.envelope.mutable_probe_reply();
+    reply.set_node(9);
+    reply.set_incarnation(5);
+    reply.set_result(proto::ProbeReply::REFUSED);
+    checker.OnReceive(absl::UnixEpoch() + silence, "scheduler", refused);
+    Message view = ViewWithNode(2, proto::Node::DEAD);
+    proto::Node& node = *view.envelope.mutable_watch_view_reply()->mutable_view()->mutable_nodes(0);
+    node.set_departure("declared dead at epoch 2: its host refuses a connection");
+    checker.OnSend(absl::UnixEpoch() + silence, view);
+    checker.OnSend(absl::UnixEpoch() + silence, view);
+    return violations.found();
+  };
+  EXPECT_THAT(watch(absl::Milliseconds(500)), IsEmpty());
+  EXPECT_THAT(watch(absl::Milliseconds(499)), ElementsAre(HasSubstr("refuses a connection")));
 }
 
 TEST(OneOwnerTest, OneChainHasOneHead) {
@@ -392,12 +418,33 @@ Message Push(uint64_t request, bool reads = false) {
   return message;
 }
 
+TEST(AnsweredPushesTest, TheLeaseOfWhoHeldAShardAloneMayHaveToEnd) {
+  const absl::Time healed = absl::UnixEpoch();
+  const auto watch = [&](const Message& view) {
+    Violations violations;
+    AnsweredPushes checker(
+        {.within = absl::Seconds(10), .lease = absl::Seconds(40)}, [healed] { return healed; },
+        violations);
+    checker.OnSend(healed, view);
+    Message push = Push(1);
+    push.envelope.mutable_push_request()->mutable_id()->set_table(1);
+    checker.OnSend(healed, push);
+    checker.OnSend(healed + absl::Seconds(55), push);
+    const bool is_patient = violations.empty();
+    checker.OnSend(healed + absl::Seconds(56), push);
+    EXPECT_FALSE(violations.empty());
+    return is_patient;
+  };
+  EXPECT_TRUE(watch(ViewWithChain(2, 3, {.joined = {2}, .joining = {3}})));
+  EXPECT_FALSE(watch(ViewWithChain(2, 3, {.joined = {2, 3}})));
+}
+
 TEST(AnsweredPushesTest, WithoutFaultsAPushIsAnsweredSoon) {
   const absl::Time start = absl::UnixEpoch();
   const absl::Time healed = start + absl::Seconds(100);
   Violations violations;
   AnsweredPushes checker(
-      absl::Seconds(10), [healed] { return healed; }, violations);
+      {.within = absl::Seconds(10)}, [healed] { return healed; }, violations);
   checker.OnSend(start, Push(1));
   checker.OnSend(start, Push(2));
   checker.OnSend(start, Push(3, /*reads=*/true));

@@ -5,16 +5,14 @@
 
 namespace covey::sim {
 
-ServerProgram::ServerProgram(const Member::Options& member, uint32_t data_loops,
-                             const std::optional<server::SimDevice::Options>& device)
-    : control_({.member = member}) {
-  for (uint32_t i = 0; i < data_loops; ++i) {
-    server::ShardActor::Options options;
-    if (device) {
-      devices_.push_back(std::make_shared<server::SimDevice>(*device));
-      options.device = devices_.back();
+ServerProgram::ServerProgram(const Options& options) : control_({.member = options.member}) {
+  for (uint32_t i = 0; i < options.data_loops; ++i) {
+    server::ShardActor::Options of_loop{.queued_bytes_max = options.queued_bytes_max};
+    if (options.device) {
+      devices_.push_back(std::make_shared<server::SimDevice>(*options.device));
+      of_loop.device = devices_.back();
     }
-    data_.push_back(std::make_unique<server::ShardActor>(options));
+    data_.push_back(std::make_unique<server::ShardActor>(of_loop));
   }
 }
 

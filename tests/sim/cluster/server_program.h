@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/cluster/ids.h"
+#include "common/cluster/limits.h"
 #include "common/runtime/member.h"
 #include "server/replication/replica.h"
 #include "server/server_actor.h"
@@ -22,9 +23,15 @@ namespace covey::sim {
 // data loops. Actor-confined.
 class ServerProgram : public Program {
  public:
-  // `device`: what each data loop keeps its tables on; none: in host memory.
-  ServerProgram(const Member::Options& member, uint32_t data_loops,
-                const std::optional<server::SimDevice::Options>& device);
+  struct Options {
+    Member::Options member;
+    uint32_t data_loops = 1;
+    // What each data loop keeps its tables on; nothing: in host memory.
+    std::optional<server::SimDevice::Options> device;
+    // As server::ShardActor::Options.
+    size_t queued_bytes_max = kQueuedBytesDefault;
+  };
+  explicit ServerProgram(const Options& options);
 
   std::vector<Actor*> loops() override;
   NodeId node() const override { return control_.member().node(); }

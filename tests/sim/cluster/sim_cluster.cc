@@ -22,8 +22,13 @@ constexpr HostId kSchedulerHost{0};
 // Delay after the end of a process, or of its connection.
 constexpr absl::Duration kLossIsToldAfter = absl::Milliseconds(300);
 constexpr absl::Duration kProbePatience = absl::Milliseconds(250);
-// Random stream of the draws that belong to no process.
+// Random streams of the draws that belong to no process, and of the clocks.
 constexpr uint64_t kOwnDraws = uint64_t{1} << 32;
+constexpr uint64_t kClockDraws = uint64_t{1} << 33;
+// Of SimConfig::small_limits: a few pushes.
+constexpr size_t kSmallQueuedBytes = 16 << 10;
+// That something between two machines refuses a connection to a process that lives.
+constexpr double kRefusedOnTheWay = 0.2;
 // The node that a hostile process without a registration claims to be: no view ever names it.
 constexpr NodeId kNobody{(uint64_t{1} << 63) + 1};
 
@@ -74,6 +79,12 @@ SimCluster::SimCluster(Simulator& simulator, const SimConfig& config)
   }
 }
 
+int64_t SimCluster::DrawClockDrift(size_t index) const {
+  const int64_t most = config_.clock_drift_max;
+  Random random = simulator_.Draws(Simulator::Stream::kProcess, kClockDraws + index);
+  return static_cast<int64_t>(random.Below(static_cast<uint64_t>(2 * most + 1))) - most;
+}
+
 Process::Options SimCluster::OptionsFor(std::string name, std::vector<bool> listening) {
   const size_t index = processes_.size();
   return {.name = std::move(name),
@@ -85,6 +96,7 @@ Process::Options SimCluster::OptionsFor(std::string name, std::vector<bool> list
           .inbox_max = config_.inbox_max,
           .scheduler_endpoint = absl::StrCat("sim://", kSchedulerName, "/0"),
           .disk_delay_max = config_.disk_delay_max,
+          .clock_drift = DrawClockDrift(index),
           .ended =
               [this, index](Program::Outcome outcome) {
                 if (outcome == Program::Outcome::kDone && terminated_.erase(index) == 0) {
@@ -128,9 +140,10 @@ void SimCluster::AddServer(uint32_t index) {
         Member::Options member = MemberOptions(proto::SERVER, birth);
         member.rank = static_cast<int>(index);
         member.labels = absl::StrCat("zone/rack-", index % 2, "/host-", index % 3);
-        std::optional<server::SimDevice::Options> device;
-        if (config_.has_device[index]) device = config_.device;
-        return std::make_unique<ServerProgram>(member, config_.data_loops, device);
+        ServerProgram::Options options{.member = member, .data_loops = config_.data_loops};
+        if (config_.has_device[index]) options.device = config_.device;
+        if (config_.small_limits) options.queued_bytes_max = kSmallQueuedBytes;
+        return std::make_unique<ServerProgram>(options);
       });
 }
 
@@ -282,6 +295,10 @@ Process::Options::Finding SimCluster::Probe(const std::string& endpoint) {
   const absl::Duration soon = absl::Milliseconds(5) * random_.Uniform();
   switch (network_.Probe(kSchedulerHost, endpoint)) {
     case SimNetwork::Listening::kYes:
+      if (!config_.member.host.empty() && !healed() && random_.Chance(kRefusedOnTheWay)) {
+        simulator_.Count("probe_refused_on_the_way");
+        return {.result = proto::ProbeReply::REFUSED, .after = soon};
+      }
       return {.result = proto::ProbeReply::CONNECTED, .after = soon};
     case SimNetwork::Listening::kNo:
       simulator_.Count("probe_refused");

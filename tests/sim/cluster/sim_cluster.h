@@ -105,6 +105,7 @@ class SimCluster {
   size_t servers_end() const {
     return 1 + config_.servers + config_.elasticity.late_servers.size();
   }
+  int64_t DrawClockDrift(size_t index) const;
   Process::Options OptionsFor(std::string name, std::vector<bool> listening);
   Process& Add(Process::Options options, Process::Factory factory);
   void AddScheduler();

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
+#include "tests/sim/process/local_clock.h"
 
 namespace covey::sim {
 
@@ -108,6 +109,8 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
     config.elasticity.terminations =
         DrawTerminations(random.Split(5), static_cast<uint32_t>(servers), config.safety);
   }
+  if (random.Split(7).Chance(0.5)) config.clock_drift_max = LocalClock::kDriftMax;
+  config.small_limits = random.Split(8).Chance(0.2) && !config.quiet;
   Random of_forgery = random.Split(4);
   if (of_forgery.Chance(0.2) && !config.quiet) network.forgery = 0.1 * of_forgery.Uniform();
   return config;
@@ -133,8 +136,9 @@ std::string Describe(const SimConfig& config) {
       " inbox=", config.inbox_max, " reuse_endpoints=", config.reuse_endpoints ? "yes" : "no",
       absl::StrFormat(" reconnect=%.4f connection_lost=%.2f forgery=%.3f", network.reconnect,
                       config.connection_lost_chance, network.forgery),
-      config.quiet ? " quiet" : "", " safety=", absl::FormatDuration(config.safety), " ",
-      Describe(config.elasticity));
+      config.clock_drift_max > 0 ? " drifting clocks" : "",
+      config.small_limits ? " small limits" : "", config.quiet ? " quiet" : "",
+      " safety=", absl::FormatDuration(config.safety), " ", Describe(config.elasticity));
 }
 
 }  // namespace covey::sim

@@ -41,6 +41,12 @@ struct SimConfig {
   absl::Duration call_cost_max;
   absl::Duration disk_delay_max;
   size_t inbox_max = 0;
+  // The clock of each machine drifts by up to this (tests/sim/process/local_clock.h).
+  int64_t clock_drift_max = 0;
+  // Limits are small, so that the run reaches them (common/base/small_limits.h). Not under local: a
+  // client that has no memory to keep a late change waits for the next round, and here groups that
+  // have ended begin none.
+  bool small_limits = false;
 
   // The share of the drawn faults that happen.
   double fault_share = 1;

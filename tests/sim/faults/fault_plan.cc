@@ -34,6 +34,8 @@ constexpr double kServerDeathsChance = 0.25;
 constexpr double kWorkerDeathsChance = 0.25;
 constexpr double kHangsChance = 0.2;
 constexpr uint64_t kHangsMax = 3;
+constexpr double kSleepsChance = 0.15;
+constexpr uint64_t kSleepsMax = 2;
 constexpr double kZombiesChance = 0.35;
 constexpr uint64_t kZombiesMax = 3;
 
@@ -127,6 +129,21 @@ void DrawHangs(Random random, const FaultTargets& targets, absl::Duration safety
   }
 }
 
+// A machine sleeps, for up to many times as long as a lease: nothing runs, and its clock goes on.
+void DrawSleeps(Random random, const FaultTargets& targets, absl::Duration safety,
+                FaultPlan& plan) {
+  if (targets.servers.empty() || !random.Chance(kSleepsChance)) return;
+  const uint64_t count = 1 + random.Below(kSleepsMax);
+  for (uint64_t i = 0; i < count; ++i) {
+    const std::vector<std::string>& sleepers = random.Chance(0.7) ? targets.servers : targets.names;
+    plan.push_back(
+        {.at = InMilliseconds(safety * random.Uniform()),
+         .duration = InMilliseconds(DrawDuration(random, absl::Seconds(2), absl::Minutes(10))),
+         .kind = FaultKind::kStop,
+         .target = sleepers[random.Below(sleepers.size())]});
+  }
+}
+
 void DrawZombie(Random random, const FaultTargets& targets, absl::Duration safety,
                 FaultPlan& plan) {
   const absl::Duration at = InMilliseconds(safety * random.Uniform());
@@ -175,6 +192,7 @@ FaultPlan DrawFaults(Random random, const FaultTargets& targets, absl::Duration 
              targets.worker_deaths_max, safety, plan);
   DrawZombies(random.Split(3), targets, safety, plan);
   DrawHangs(random.Split(4), targets, safety, plan);
+  DrawSleeps(random.Split(5), targets, safety, plan);
   std::stable_sort(plan.begin(), plan.end(),
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });
   return plan;

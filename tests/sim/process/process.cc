@@ -5,10 +5,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/planted_bug.h"
 #include "tests/sim/network/lent_frames.h"
 #include "tests/sim/network/message_description.h"
 
 namespace covey::sim {
+namespace {
+
+// As scheduler::Prober::Options::again_after.
+constexpr absl::Duration kProbeAgainAfter = absl::Milliseconds(500);
+
+}  // namespace
 
 Process::Process(Simulator& simulator, SimNetwork& network, const std::vector<Observer*>& observers,
                  Options options, Factory factory)
@@ -18,7 +25,8 @@ Process::Process(Simulator& simulator, SimNetwork& network, const std::vector<Ob
       options_(std::move(options)),
       factory_(std::move(factory)),
       random_(simulator.Draws(Simulator::Stream::kProcess, options_.host.value())),
-      disk_(simulator, options_.host.value(), options_.disk_delay_max) {}
+      disk_(simulator, options_.host.value(), options_.disk_delay_max),
+      clock_(options_.clock_drift) {}
 
 void Process::Start() {
   COVEY_CHECK(!running());
@@ -69,12 +77,13 @@ void Process::Crash() {
 void Process::Pause() {
   if (!running()) return;
   if (simulator_.tracing()) simulator_.Trace(absl::StrCat("pause ", options_.name));
-  ++pauses_;
+  if (++pauses_ == 1) paused_at_ = simulator_.now();
 }
 
 void Process::Resume() {
   if (pauses_ == 0 || --pauses_ > 0) return;
   if (simulator_.tracing()) simulator_.Trace(absl::StrCat("resume ", options_.name));
+  if (Planted(PlantedBug::kLeaseOnAwakeClock)) clock_.StandStill(simulator_.now() - paused_at_);
   for (size_t i = 0; i < loops_.size(); ++i) Schedule(i);
 }
 
@@ -109,7 +118,9 @@ void Process::Schedule(size_t index) {
   Loop& loop = loops_[index];
   if (loop.hangs > 0) return;
   absl::Time next = simulator_.now();
-  if (loop.started && loop.inbox.empty()) next = std::max(next, loop.actor->NextWake());
+  if (loop.started && loop.inbox.empty()) {
+    next = std::max(next, clock_.WhenItReads(loop.actor->NextWake()));
+  }
   next = std::max(next, loop.busy_until);
   if (next >= loop.scheduled || next == absl::InfiniteFuture()) return;
   loop.scheduled = next;
@@ -125,12 +136,13 @@ void Process::Run(size_t index) {
   if (now < loop.scheduled) return;  // An earlier event has superseded this one.
   loop.scheduled = absl::InfiniteFuture();
   if (paused() || loop.hangs > 0) return;
+  const absl::Time local = clock_.Read(now);
   Outbox outbox;
   Message message;
   std::vector<LentFrames::LoanId> lent;
-  if (!loop.started || loop.actor->NextWake() <= now) {
+  if (!loop.started || loop.actor->NextWake() <= local) {
     loop.started = true;
-    loop.actor->Wake(now, outbox);
+    loop.actor->Wake(local, outbox);
   } else if (!loop.inbox.empty()) {
     message = std::move(loop.inbox.front());
     loop.inbox.pop_front();
@@ -148,7 +160,7 @@ void Process::Run(size_t index) {
       is_forged ? observer->OnForged(now, options_.name, message)
                 : observer->OnReceive(now, options_.name, message);
     }
-    loop.actor->Receive(now, message, outbox);
+    loop.actor->Receive(local, message, outbox);
     for (Observer* observer : observers_) {
       is_forged ? observer->OnForgedReceived(now, options_.name, message)
                 : observer->OnReceived(now, options_.name, message);
@@ -178,7 +190,7 @@ void Process::Conclude(size_t index) {
 void Process::Post(const std::function<void(absl::Time, Outbox&)>& work) {
   if (!running() || paused()) return;
   Outbox outbox;
-  work(simulator_.now(), outbox);
+  work(clock_.Read(simulator_.now()), outbox);
   Flush(0, outbox);
   Conclude(0);
 }
@@ -204,7 +216,7 @@ void Process::Flush(size_t index, Outbox& outbox) {
       continue;
     }
     if (message.to().loop == kProbeLoop) {
-      Probe(message);
+      Probe(message, /*first=*/true);
       continue;
     }
     if (message.to().loop == kStoreLoop) {
@@ -233,10 +245,17 @@ void Process::Tell(Message message) {
   Enqueue(0, std::move(message));
 }
 
-void Process::Probe(const Message& message) {
+void Process::Probe(const Message& message, bool first) {
   COVEY_CHECK(message.envelope.has_probe_request() && options_.probe);
   const proto::ProbeRequest& request = message.envelope.probe_request();
   const Options::Finding finding = options_.probe(request.endpoint());
+  if (finding.result == proto::ProbeReply::REFUSED && first &&
+      !Planted(PlantedBug::kDeathAtFirstLook)) {
+    simulator_.After(finding.after + kProbeAgainAfter, [this, life = life_, message] {
+      if (life == life_) Probe(message, /*first=*/false);
+    });
+    return;
+  }
   Message reply = MakeReply(message);
   reply.envelope.mutable_header()->set_node(program_->node().value());
   reply.envelope.set_from_loop(kProbeLoop);

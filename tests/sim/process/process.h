@@ -17,6 +17,7 @@
 #include "common/simulation/simulator.h"
 #include "tests/sim/network/host_id.h"
 #include "tests/sim/network/sim_network.h"
+#include "tests/sim/process/local_clock.h"
 #include "tests/sim/process/observer.h"
 #include "tests/sim/process/sim_disk.h"
 #include "tests/sim/process/sim_store.h"
@@ -42,7 +43,7 @@ class Program {
 };
 
 // One simulated process: a few single-threaded loops, as common/runtime/event_loop.h runs them,
-// with virtual time.
+// with virtual time, as its machine's clock has it.
 //
 //   down ── Start ──▶ running ◀─ Pause, Resume ─▶ paused
 //    ▲                   │                           │
@@ -67,11 +68,12 @@ class Process {
     // The scheduler's endpoint, which every process knows.
     std::string scheduler_endpoint;
     absl::Duration disk_delay_max = absl::Milliseconds(5);
+    int64_t clock_drift = 0;  // as LocalClock
     // The process has ended by itself.
     std::function<void(Program::Outcome)> ended;
     // The process has ended, for any reason; with its identity, if it had registered.
     std::function<void(NodeId, Incarnation)> gone;
-    // The result of probing an endpoint, and the time that the probe takes. Null: no prober.
+    // The result of one try to connect to an endpoint, and the time that it takes. Null: no prober.
     struct Finding {
       proto::ProbeReply::Result result = proto::ProbeReply::SILENT;
       absl::Duration after;
@@ -139,7 +141,8 @@ class Process {
   // After a call: the process ends if it is over.
   void Conclude(size_t loop);
   void Append(const Message& message);
-  void Probe(const Message& message);
+  // As scheduler::Prober. `first`: a refusal is checked by one more try.
+  void Probe(const Message& message, bool first);
   void Store(const Message& message);
 
   // Constant after construction.
@@ -153,10 +156,12 @@ class Process {
   SimDisk disk_;
   uint64_t starts_ = 0;
   double slowness_ = 1;
+  LocalClock clock_;
 
   // Of the present life.
   uint64_t life_ = 0;  // grows at each start and crash; events of an earlier life do nothing
   int pauses_ = 0;
+  absl::Time paused_at_;  // with the first of them
   Incarnation incarnation_;
   std::unique_ptr<Program> program_;
   std::vector<Loop> loops_;

@@ -24,8 +24,9 @@ inline bool IsExpected(const absl::Status& status) {
   return IsExpectedOfOperation(status) || absl::IsUnavailable(status);
 }
 
-// The same for a flush, which reports pushes that were lost with the content of a shard.
-inline bool IsExpectedOfFlush(const absl::Status& status, bool history_was_lost) {
+// The same for pushes and flushes. A flush reports pushes that were received and lost with the
+// content of a shard. So does a push that the client had no memory to keep until it was durable.
+inline bool IsExpectedOfPush(const absl::Status& status, bool history_was_lost) {
   return absl::IsDataLoss(status) ? history_was_lost : IsExpectedOfOperation(status);
 }
 

@@ -19,17 +19,15 @@ class LastSteps {
   void SetCluster(const SimCluster& cluster) { cluster_ = &cluster; }
 
   // Whether the cluster was healed long enough ago that every death is in the view.
-  bool EveryDeathIsNoticed(absl::Time now) {
-    if (!cluster_->healed()) return false;
-    healed_at_ = std::min(healed_at_, now);
-    return now - healed_at_ > kDeathsTake;
+  bool EveryDeathIsNoticed() const {
+    return cluster_->healed() && cluster_->simulator().now() - cluster_->healed_at() > kDeathsTake;
   }
 
   // `group` has finished its ordinary steps. Once this returns true, it does for all groups.
-  bool MayBegin(absl::Time now, GroupId group, const ClusterView& view) {
+  bool MayBegin(GroupId group, const ClusterView& view) {
     if (begun_) return true;
     waiting_.insert(group);
-    if (!EveryDeathIsNoticed(now)) return false;
+    if (!EveryDeathIsNoticed()) return false;
     for (const LiveGroup& live : view.live_groups()) {
       if (waiting_.count(live.id) == 0) return false;
     }
@@ -49,7 +47,6 @@ class LastSteps {
   static constexpr absl::Duration kDeathsTake = absl::Seconds(60);
 
   const SimCluster* cluster_ = nullptr;
-  absl::Time healed_at_ = absl::InfiniteFuture();
   std::set<GroupId> waiting_;
   bool begun_ = false;
 };

@@ -20,6 +20,7 @@ std::unique_ptr<Workload> MakeWorkload(absl::string_view name, Random random,
   if (name == kGated) return MakeGatedWorkload(random, violations);
   if (name == kGroups) return MakeGroupsWorkload(random, violations);
   if (name == kInitialize) return MakeInitializeWorkload(random, violations);
+  if (name == kMomentum) return MakeMomentumWorkload(random, violations);
   if (name == kSnapshot) return MakeSnapshotWorkload(random, violations);
   if (name == kSnapshotSparse) return MakeSnapshotSparseWorkload(random, violations);
   if (name == kSparse) return MakeSparseWorkload(random, violations);

@@ -15,10 +15,11 @@ inline constexpr absl::string_view kInitialize = "initialize";
 inline constexpr absl::string_view kSparse = "sparse";
 inline constexpr absl::string_view kFunctions = "functions";
 inline constexpr absl::string_view kGated = "gated";
+inline constexpr absl::string_view kMomentum = "momentum";
 inline constexpr absl::string_view kSnapshotSparse = "snapshot:sparse";
 inline constexpr absl::string_view kWorkloads[] = {
-    kCounting,   kStaleness, kGroups,         kWork,      kSnapshot,
-    kInitialize, kSparse,    kSnapshotSparse, kFunctions, kGated};
+    kCounting, kStaleness,      kGroups,    kWork,  kSnapshot, kInitialize,
+    kSparse,   kSnapshotSparse, kFunctions, kGated, kMomentum};
 
 // "staleness:bsp": begins under a contract of that kind.
 inline constexpr absl::string_view kContractKinds[] = {"bsp", "ssp", "async", "buffered", "local"};

@@ -31,19 +31,19 @@ void CountingAuditor::Step(absl::Time now, client::ClientActor& client, Outbox& 
   const proto::Table* table = table_.Advance(now, client, outbox);
   if (now < next_ || under_way_ || done()) return;
   next_ = now + kLookAgain;
-  if (table == nullptr || !OthersAreGone(now, client)) return;
+  if (table == nullptr || !OthersAreGone(client)) return;
   quiet_since_ = std::min(quiet_since_, now);
   if (now - quiet_since_ < kLastMessage) return;
   StartOne(now, *table, client, outbox);
 }
 
-bool CountingAuditor::OthersAreGone(absl::Time now, client::ClientActor& client) const {
+bool CountingAuditor::OthersAreGone(client::ClientActor& client) const {
   if (!run_.cluster.healed()) return false;
   for (const auto& process : run_.cluster.processes()) {
     if (process->name().rfind("client-", 0) == 0 && process->running()) return false;
   }
   // A server whose death has not been noticed yet would lose the values.
-  return now - run_.cluster.healed_at() > kDeathsTake &&
+  return run_.cluster.simulator().now() - run_.cluster.healed_at() > kDeathsTake &&
          WhyNotWhole(client.member().view()->proto()).empty();
 }
 

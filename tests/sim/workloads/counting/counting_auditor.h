@@ -50,7 +50,7 @@ class CountingAuditor : public Script {
   bool done() const override { return run_.audit.done(); }
 
  private:
-  bool OthersAreGone(absl::Time now, client::ClientActor& client) const;
+  bool OthersAreGone(client::ClientActor& client) const;
   void StartOne(absl::Time now, const proto::Table& table, client::ClientActor& client,
                 Outbox& outbox);
   // Of a table of vectors: the slots of the next shard.

@@ -9,6 +9,7 @@
 #include "common/vectors/vector_proto.h"
 #include "tests/sim/checkers/published_view.h"
 #include "tests/sim/workloads/counting/counting_functions.h"
+#include "tests/sim/workloads/counting/counting_momentum.h"
 
 namespace covey::sim {
 namespace {
@@ -134,6 +135,28 @@ void CountingLedger::Complain(const ShardHistory& history, uint64_t slot, float 
                                            ": ", what));
 }
 
+float CountingLedger::TamedOf(uint64_t slot, float value) const {
+  if (has_momentum_ && UpdatesSince(value)) return 1;
+  return IsWild(slot) ? value / kWild : value;
+}
+
+void CountingLedger::CheckVelocity(const ShardReply& reply, uint64_t slot) {
+  const uint64_t version = reply.state->version();
+  const std::optional<uint64_t> since = UpdatesSince(reply.values[slot]);
+  if (!since) return;  // Not applied exactly once.
+  const auto push = histories_[reply.history].find(slot);
+  uint64_t known = push == histories_[reply.history].end() ? 0 : push->second.applied;
+  uint64_t& shown = shown_[reply.history][slot];
+  if (known == 0) known = shown;
+  if (*since < kUpdatesUntilTwo) shown = version - *since;
+  const bool fits = known == 0                  ? version >= *since
+                    : *since < kUpdatesUntilTwo ? version - known == *since
+                                                : version - known >= *since;
+  if (fits) return;
+  Complain(reply.history, slot, reply.values[slot],
+           absl::StrCat("version ", version, " lacks velocity of the push of version ", known));
+}
+
 void CountingLedger::CheckValues(const ShardReply& reply) {
   uint64_t included = 0;
   double sum = 0;
@@ -142,6 +165,7 @@ void CountingLedger::CheckValues(const ShardReply& reply) {
     if (value == 0) continue;
     ++included;
     sum += value;
+    if (has_momentum_) CheckVelocity(reply, slot);
     if (!IsOnce(reply.history.shard, value)) {
       Complain(reply.history, slot, value, "not applied exactly once");
     }

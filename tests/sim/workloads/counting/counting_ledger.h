@@ -29,6 +29,8 @@ namespace covey::sim {
 //    more of each;
 //  - the shard has counted as many samples as pushes, which have one each. (Twice a half is one, so
 //    values alone do not show that a push was applied twice.) Functions have none.
+// And of a table with momentum (counting_momentum.h):
+//  - each value says the same of when its push was applied, in all versions.
 // And of a table with a norm gate:
 //  - no push but a wild one is kept out, and none that is kept out is in any version;
 //  - no wild push is applied once some producer that lives has had as many ordinary ones applied,
@@ -51,6 +53,8 @@ class CountingLedger : public Observer {
   void ExpectLateRows() { rows_are_late_ = true; }
   // The table has a gate, and some pushes are wild.
   void ExpectGate() { is_gated_ = true; }
+  // The table's optimizer has momentum.
+  void ExpectMomentum() { has_momentum_ = true; }
   // How rows travel in replies.
   void ExpectRowsOf(WireFormat type) { row_type_ = type; }
   // Whether a push that was applied exactly once can result in this value.
@@ -81,8 +85,10 @@ class CountingLedger : public Observer {
   void NoteVerdict(const ShardReply& reply, uint64_t slot);
   void CheckValues(const ShardReply& reply);
   bool IsWild(uint64_t slot) const { return is_gated_ && IsWildSlot(slot); }
-  // The value of the slot, as if its push were not wild.
-  float TamedOf(uint64_t slot, float value) const { return IsWild(slot) ? value / kWild : value; }
+  // The value of the slot, as if its push were not wild, and without momentum.
+  float TamedOf(uint64_t slot, float value) const;
+  // Compares the value with what earlier ones have said of when its push was applied.
+  void CheckVelocity(const ShardReply& reply, uint64_t slot);
   // The only history of the shard in which some server has received the push; nothing when there
   // are several.
   std::optional<uint64_t> OnlyGenerationOf(ShardId shard, uint64_t slot) const;
@@ -100,6 +106,9 @@ class CountingLedger : public Observer {
   bool rows_are_late_ = false;
   bool is_gated_ = false;
   bool has_functions_ = false;  // some push is one
+  bool has_momentum_ = false;
+  // The version at which values say that the push of a slot was applied.
+  std::map<ShardHistory, std::map<uint64_t, uint64_t>> shown_;
   // By history and producer: the versions of its ordinary pushes.
   std::map<ShardHistory, std::map<uint64_t, std::set<uint64_t>>> ordinary_;
   std::set<uint64_t> alive_;  // nodes, by the newest view

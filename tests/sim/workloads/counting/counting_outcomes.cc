@@ -15,6 +15,11 @@ client::OperationResult WithoutRefusal(client::OperationResult result) {
 }
 
 void CountingOutcomes::PushEnded(const client::OperationResult& result, const Push& push) {
+  if (absl::IsDataLoss(result.status) &&
+      IsExpectedOfPush(result.status, ledger_.HistoryWasLost())) {
+    ++failed_;
+    return;
+  }
   if (!result.status.ok()) return Failed(result.status);
   ++acknowledged_;
   for (uint32_t i = push.first; i < push.first + push.count; ++i) {

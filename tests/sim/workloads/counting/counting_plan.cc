@@ -7,6 +7,7 @@
 #include "tests/sim/checkers/whole_cluster.h"
 #include "tests/sim/config/sim_config.h"
 #include "tests/sim/workloads/counting/counting_functions.h"
+#include "tests/sim/workloads/counting/counting_momentum.h"
 
 namespace covey::sim {
 
@@ -42,6 +43,10 @@ proto::TableSpec CountingPlan::Spec() const {
   spec.mutable_contract()->set_kind(contract);
   if (contract == proto::Contract::BUFFERED) spec.mutable_contract()->set_buffer(arrivals);
   if (gated) spec.mutable_norm_gate()->set_factor(100);
+  if (momentum) {
+    spec.mutable_optimizer()->set_kind(proto::Optimizer::MOMENTUM);
+    spec.mutable_optimizer()->set_momentum(kMomentumOfTable);
+  }
   SetReplicas(replicas, spec);
   return spec;
 }
@@ -98,7 +103,8 @@ proto::DataType DrawRowType(Random random) {
 
 std::string Describe(const CountingPlan& plan) {
   return absl::StrCat(plan.sparse ? "sparse " : "", plan.functions ? "functions " : "",
-                      plan.gated ? "gated " : "", "clients=", plan.clients, " shards=", plan.shards,
+                      plan.gated ? "gated " : "", plan.momentum ? "momentum " : "",
+                      "clients=", plan.clients, " shards=", plan.shards,
                       " arrivals=", plan.arrivals, " replicas=", plan.replicas,
                       " contract=", proto::Contract::Kind_Name(plan.contract),
                       plan.sparse ? absl::StrCat(" rows={", plan.life_cycle.ShortDebugString(),

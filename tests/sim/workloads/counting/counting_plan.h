@@ -37,6 +37,8 @@ struct CountingPlan {
   bool functions = false;
   // The table has a norm gate, and some pushes are wild.
   bool gated = false;
+  // The optimizer has a slot (counting_momentum.h).
+  bool momentum = false;
   // Which rows of a sparse table are made, and which go.
   proto::SparseRows life_cycle;
   // Of a sparse table. Values are 0, 1, and 1.5, 2 or 3 where an update had fewer pushes, all of

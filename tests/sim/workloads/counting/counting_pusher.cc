@@ -140,7 +140,7 @@ void CountingPusher::Flushed(absl::Time now, const absl::Status& status) {
   // with it. It is unknown which ones.
   flushed_ = status.ok() || absl::IsDataLoss(status) || absl::IsAborted(status);
   next_ = now;
-  if (!IsExpectedOfFlush(status, run_.ledger.HistoryWasLost()) || (run_.quiet && !status.ok())) {
+  if (!IsExpectedOfPush(status, run_.ledger.HistoryWasLost()) || (run_.quiet && !status.ok())) {
     run_.violations.Add(kCounting, absl::StrCat("flush: ", status.ToString()));
   }
 }

@@ -39,11 +39,13 @@ class CountingWorkload : public Workload {
         outcomes_(ledger_, violations) {
     if (plan_.admits_late()) ledger_.ExpectLateRows();
     if (plan_.gated) ledger_.ExpectGate();
+    if (plan_.momentum) ledger_.ExpectMomentum();
     ledger_.ExpectRowsOf(*RowTypeFromProto(plan_.row_type));
   }
 
   std::string name() const override {
     if (plan_.gated) return std::string(kGated);
+    if (plan_.momentum) return std::string(kMomentum);
     return std::string(plan_.sparse ? kSparse : plan_.functions ? kFunctions : kCounting);
   }
   uint32_t groups() const override { return 1; }
@@ -168,6 +170,14 @@ std::unique_ptr<Workload> MakeGatedWorkload(Random random, Violations& violation
   CountingPlan plan = DrawCountingPlan(random);
   plan.gated = true;
   // Pushes of one update would have to share what a wild one leaves to them.
+  plan.arrivals = 1;
+  return std::make_unique<CountingWorkload>(plan, violations);
+}
+
+std::unique_ptr<Workload> MakeMomentumWorkload(Random random, Violations& violations) {
+  CountingPlan plan = DrawCountingPlan(random);
+  plan.momentum = true;
+  // A value says when its push was applied, which is then an update of its own.
   plan.arrivals = 1;
   return std::make_unique<CountingWorkload>(plan, violations);
 }

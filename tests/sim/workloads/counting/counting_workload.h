@@ -21,4 +21,7 @@ std::unique_ptr<Workload> MakeFunctionsWorkload(Random random, Violations& viola
 // The same with a table that has a norm gate: some pushes are wild (counting_plan.h).
 std::unique_ptr<Workload> MakeGatedWorkload(Random random, Violations& violations);
 
+// The same with a table whose optimizer has momentum (counting_momentum.h).
+std::unique_ptr<Workload> MakeMomentumWorkload(Random random, Violations& violations);
+
 }  // namespace covey::sim

@@ -57,7 +57,7 @@ void GroupsTrainer::Step(absl::Time now, worker::WorkerActor& worker, Outbox& ou
   next_ = now + kLookAgain;
   switch (phase_) {
     case Phase::kTables:
-      if (HasGroup(now, worker) && SetTables(now, worker, outbox)) PullAll(now, worker, outbox);
+      if (HasGroup(worker) && SetTables(now, worker, outbox)) PullAll(now, worker, outbox);
       return;
     case Phase::kPull:
     case Phase::kSubmit:
@@ -68,14 +68,14 @@ void GroupsTrainer::Step(absl::Time now, worker::WorkerActor& worker, Outbox& ou
   }
 }
 
-bool GroupsTrainer::HasGroup(absl::Time now, worker::WorkerActor& worker) {
+bool GroupsTrainer::HasGroup(worker::WorkerActor& worker) {
   const Member& member = worker.client().member();
   const proto::Group* group = member.view()->GroupOf(member.node());
   // A worker that is late, or has returned, waits for a group, but not forever. A worker whose
   // group has ended waits no longer.
   if (group == nullptr) {
     if (Drains(worker)) End("it was asked to leave before it was in a group");
-    if (run_.last_steps.EveryDeathIsNoticed(now)) End("there is no group for it");
+    if (run_.last_steps.EveryDeathIsNoticed()) End("there is no group for it");
     return false;
   }
   if (group->state() != proto::Group::ACTIVE) End("its group is over");
@@ -86,7 +86,7 @@ bool GroupsTrainer::HasGroup(absl::Time now, worker::WorkerActor& worker) {
   const bool others_finished = std::any_of(
       run_.finished.begin(), run_.finished.end(),
       [&](const auto& finished) { return member.view()->GroupOf(finished.second) == group; });
-  if (others_finished && !worker.group().ready() && run_.last_steps.EveryDeathIsNoticed(now)) {
+  if (others_finished && !worker.group().ready() && run_.last_steps.EveryDeathIsNoticed()) {
     End("its group finished without it");
   }
   return !done_ && worker.group().ready();
@@ -133,7 +133,7 @@ void GroupsTrainer::Think(absl::Time now, worker::WorkerActor& worker, Outbox& o
     run_.finished.erase(name_);
     return End("it was asked to leave");
   }
-  if (IsBeyondRepair(now)) return End("others wait for steps that were lost");
+  if (IsBeyondRepair()) return End("others wait for steps that were lost");
   if (ended >= run_.plan.steps()) {
     if (run_.plan.hybrid.lag > 0 && step_.step().value() > 0 && run_.finished.count(name_) == 0) {
       return FlushAll(now, worker, outbox);
@@ -142,7 +142,7 @@ void GroupsTrainer::Think(absl::Time now, worker::WorkerActor& worker, Outbox& o
     return;
   }
   if (ended < run_.plan.ordinary_steps ||
-      run_.last_steps.MayBegin(now, worker.group().id(), *member.view())) {
+      run_.last_steps.MayBegin(worker.group().id(), *member.view())) {
     Begin(now, worker, outbox);
   }
 }
@@ -323,10 +323,10 @@ void GroupsTrainer::CheckOwnSteps(size_t t, MemberStep::Ended ended) {
 
 // Under bsp, a shard that was lost with its server waits for steps that some groups will not push
 // again: the job has to be restarted.
-bool GroupsTrainer::IsBeyondRepair(absl::Time now) const {
+bool GroupsTrainer::IsBeyondRepair() const {
   return run_.plan.HasContract(Contract::Kind::kBsp) && !run_.plan.distributed() &&
          !run_.plan.by_program() && run_.truth.HistoryWasLost() &&
-         run_.last_steps.EveryDeathIsNoticed(now);
+         run_.last_steps.EveryDeathIsNoticed();
 }
 
 absl::Duration GroupsTrainer::Patience() const {

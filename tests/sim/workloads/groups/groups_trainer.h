@@ -73,7 +73,7 @@ class GroupsTrainer : public WorkerScript {
   };
 
   // False: there is no group to train with, for now or for good.
-  bool HasGroup(absl::Time now, worker::WorkerActor& worker);
+  bool HasGroup(worker::WorkerActor& worker);
   bool SetTables(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
   void PullAll(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
   void Think(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
@@ -93,7 +93,7 @@ class GroupsTrainer : public WorkerScript {
   }
   // Of the elements that the gradients of this step are not 0 in.
   float Gradient() const;
-  bool IsBeyondRepair(absl::Time now) const;
+  bool IsBeyondRepair() const;
   absl::Duration Patience() const;
   // Now and then the program is away before its next step, for longer than the others' patience.
   void GoAway(absl::Time now, worker::WorkerActor& worker);

@@ -64,6 +64,7 @@ GroupsWorkload::GroupsWorkload(Random random, Violations& violations)
 
 void GroupsWorkload::Adapt(SimConfig& config) const {
   config.scheduler.workers_per_group = plan_.members;
+  if (plan_.HasContract(Contract::Kind::kLocal)) config.small_limits = false;
   if (!config.quiet) config.fault_share = plan_.fault_share;
   config.all_links_fail = true;
   for (const GroupsPlan::Drain& drain : plan_.drains) {

@@ -45,8 +45,10 @@ struct SnapshotProgress {
   }
 
   // Whether faults have ended, and the job begun, so long ago that every death is in the view.
-  bool EveryDeathIsNoticed(absl::Time now) const {
-    return cluster->healed() && now - std::max(job_since, cluster->healed_at()) > absl::Seconds(60);
+  bool EveryDeathIsNoticed() const {
+    return cluster->healed() &&
+           cluster->simulator().now() - std::max(job_since, cluster->healed_at()) >
+               absl::Seconds(60);
   }
 };
 

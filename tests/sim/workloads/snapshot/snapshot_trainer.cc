@@ -49,7 +49,7 @@ void SnapshotTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& 
   has_group_ = group != nullptr;
   if (!has_group_) {
     // A worker that is late, or has returned, waits for a group, but not forever.
-    done_ = done_ || (is_last_job() && run_.progress.EveryDeathIsNoticed(now));
+    done_ = done_ || (is_last_job() && run_.progress.EveryDeathIsNoticed());
     next_ = now + kLookAgain;
     return;
   }
@@ -60,7 +60,7 @@ void SnapshotTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& 
   }
   const bool is_over = group->state() != proto::Group::ACTIVE ||
                        run_.progress.finished.contains(GroupId(group->id()));
-  if ((is_over || IsBeyondRepair(now)) && !under_way_) done_ = true;
+  if ((is_over || IsBeyondRepair()) && !under_way_) done_ = true;
   if (first_step_ > 0 && !done_) examples_.Step(now, client, outbox);
   if (done_ || under_way_ || now < next_) return;
   next_ = now + kLookAgain;
@@ -116,9 +116,9 @@ void SnapshotTrainer::Follow(const proto::Group& group, client::ClientActor& cli
   followed_step_ = covey::Step(taken + 1);
 }
 
-bool SnapshotTrainer::IsBeyondRepair(absl::Time now) const {
+bool SnapshotTrainer::IsBeyondRepair() const {
   return (is_last_job() || !run_.progress.cut->has_published()) && run_.plan.waits_for_steps() &&
-         run_.progress.cut->history_was_lost() && run_.progress.EveryDeathIsNoticed(now);
+         run_.progress.cut->history_was_lost() && run_.progress.EveryDeathIsNoticed();
 }
 
 absl::Time SnapshotTrainer::NextWake() const {
@@ -210,7 +210,8 @@ void SnapshotTrainer::Pushed(absl::Time now, GroupId group, const absl::Status& 
   under_way_ = false;
   next_ = now + think_max_ * random_.Uniform();
   // A trainer that has survived its job is refused in one way or another.
-  if (!IsExpectedOfOperation(status) && job_ == run_.progress.job) {
+  if (!IsExpectedOfPush(status, run_.progress.cut->history_was_lost()) &&
+      job_ == run_.progress.job) {
     run_.violations.Add(kSnapshot, absl::StrCat("step ", step_, ": ", status.ToString()));
   }
   again_ = !status.ok();
@@ -239,7 +240,7 @@ void SnapshotTrainer::Leave(absl::Time now, GroupId group, client::ClientActor& 
         watch_.End(watched);
         under_way_ = false;
         next_ = at;
-        if (!IsExpectedOfFlush(status, /*history_was_lost=*/true)) {
+        if (!IsExpectedOfPush(status, /*history_was_lost=*/true)) {
           run_.violations.Add(kSnapshot, absl::StrCat("flush: ", status.ToString()));
         }
         if (!status.ok() && !absl::IsDataLoss(status)) return;

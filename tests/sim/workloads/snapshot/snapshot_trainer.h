@@ -47,7 +47,7 @@ class SnapshotTrainer : public Script {
  private:
   bool is_last_job() const { return job_ > 1; }
   // A shard that lost its servers waits for steps that its groups will not push again.
-  bool IsBeyondRepair(absl::Time now) const;
+  bool IsBeyondRepair() const;
   void Join(const proto::Group& group);
   // Takes part in the steps that the group's first member pushes.
   void Follow(const proto::Group& group, client::ClientActor& client);

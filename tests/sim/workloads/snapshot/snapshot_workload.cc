@@ -89,6 +89,7 @@ SnapshotWorkload::SnapshotWorkload(const SnapshotPlan& plan, Random random, Viol
       rows_at_cut_(plan_.step_values(), violations) {}
 
 void SnapshotWorkload::Adapt(SimConfig& config) const {
+  if (plan_.contract.kind == Contract::Kind::kLocal) config.small_limits = false;
   config.scheduler.store = "store";
   config.scheduler.snapshot_every = plan_.snapshot_every;
   config.scheduler.durability = plan_.durability;
@@ -213,7 +214,7 @@ bool SnapshotWorkload::Finished() const {
   // All programs of the first job end only when it is beyond repair, or when all workers are dead
   // for ever; then it still makes its snapshot.
   if (continued_.empty() && !cut_->history_was_lost()) return false;
-  return progress_.EveryDeathIsNoticed(cluster_->simulator().now()) && workers_running() == 0;
+  return progress_.EveryDeathIsNoticed() && workers_running() == 0;
 }
 
 // Nobody trains the tables that the operator restores.

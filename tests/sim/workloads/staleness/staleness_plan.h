@@ -42,10 +42,8 @@ struct StalenessPlan {
   bool averages() const;
   // Some contract does not apply pushes that are too stale.
   bool discards() const;
-  proto::TableSpec Spec() const;
-
- private:
   bool HasContract(Contract::Kind kind) const;
+  proto::TableSpec Spec() const;
 };
 
 // `kind`: of the first contract; empty = drawn.

@@ -34,7 +34,7 @@ void StalenessTrainer::Step(absl::Time now, client::ClientActor& client, Outbox&
   const proto::Group* group = client.member().view()->GroupOf(client.member().node());
   if (group == nullptr) {
     // A worker that is late, or has returned, waits for a group, but not forever.
-    done_ = done_ || run_.last_steps.EveryDeathIsNoticed(now);
+    done_ = done_ || run_.last_steps.EveryDeathIsNoticed();
     next_ = now + kLookAgain;
     return;
   }
@@ -60,9 +60,9 @@ bool StalenessTrainer::MayTrain(client::ClientActor& client, const proto::Group&
 
 // Under bsp and local, a shard that was lost with its server waits for the steps that some groups
 // had pushed before and will not push again: the job has to be restarted.
-bool StalenessTrainer::IsBeyondRepair(absl::Time now) const {
+bool StalenessTrainer::IsBeyondRepair() const {
   return run_.plan.waits_for_steps() && run_.truth.HistoryWasLost() &&
-         run_.last_steps.EveryDeathIsNoticed(now);
+         run_.last_steps.EveryDeathIsNoticed();
 }
 
 // Another member continues with the group. Only this client can resend its own pushes to a server
@@ -86,8 +86,8 @@ void StalenessTrainer::GiveWay(absl::Time now, client::ClientActor& client, Outb
 void StalenessTrainer::GaveWay(absl::Time now, const absl::Status& flushed) {
   flushing_ = false;
   next_ = now;
-  done_ = !absl::IsDeadlineExceeded(flushed) || run_.last_steps.EveryDeathIsNoticed(now);
-  if (!IsExpectedOfFlush(flushed, run_.truth.HistoryWasLost())) {
+  done_ = !absl::IsDeadlineExceeded(flushed) || run_.last_steps.EveryDeathIsNoticed();
+  if (!IsExpectedOfPush(flushed, run_.truth.HistoryWasLost())) {
     run_.violations.Add(kStaleness, absl::StrCat("flush: ", flushed.ToString()));
   }
 }
@@ -104,12 +104,12 @@ void StalenessTrainer::Join(const proto::Group& group) {
 void StalenessTrainer::Train(absl::Time now, const proto::Table& table, const proto::Group& group,
                              client::ClientActor& client, Outbox& outbox) {
   const bool ordinary_are_over = step_ >= run_.plan.ordinary_steps && !again_;
-  if ((ordinary_are_over && leaves_early_) || IsBeyondRepair(now)) {
+  if ((ordinary_are_over && leaves_early_) || IsBeyondRepair()) {
     done_ = true;
     return;
   }
   const GroupId id(group.id());
-  if (ordinary_are_over && !run_.last_steps.MayBegin(now, id, *client.member().view())) return;
+  if (ordinary_are_over && !run_.last_steps.MayBegin(id, *client.member().view())) return;
   if (step_ >= run_.plan.steps() && !again_) {
     run_.progress.finished.insert(id);
     next_ = absl::InfiniteFuture();
@@ -192,7 +192,7 @@ void StalenessTrainer::Ended(absl::Time now, const absl::Status& status) {
   next_ = now + think_max_ * random_.Uniform();
   status.ok() ? ++run_.progress.succeeded : ++run_.progress.failed;
   const bool must_succeed = step_ > run_.plan.ordinary_steps || MayNotFail();
-  if (!IsExpectedOfOperation(status) || (!status.ok() && must_succeed)) {
+  if (!IsExpectedOfPush(status, run_.truth.HistoryWasLost()) || (!status.ok() && must_succeed)) {
     run_.violations.Add(kStaleness, absl::StrCat("step ", step_, ": ", status.ToString()));
   }
 }

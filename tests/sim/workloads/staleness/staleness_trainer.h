@@ -47,7 +47,7 @@ class StalenessTrainer : public Script {
   bool MayTrain(client::ClientActor& client, const proto::Group& group) const;
   // No faults, and no group has to wait for others.
   bool MayNotFail() const { return run_.quiet && !run_.plan.waits_for_steps(); }
-  bool IsBeyondRepair(absl::Time now) const;
+  bool IsBeyondRepair() const;
   void GiveWay(absl::Time now, client::ClientActor& client, Outbox& outbox);
   void GaveWay(absl::Time now, const absl::Status& flushed);
   void Join(const proto::Group& group);

@@ -28,6 +28,9 @@ class StalenessWorkload : public Workload {
   std::string name() const override { return std::string(kStaleness); }
   uint32_t groups() const override { return plan_.groups; }
   bool is_elastic() const override { return plan_.elastic; }
+  void Adapt(SimConfig& config) const override {
+    if (plan_.HasContract(Contract::Kind::kLocal)) config.small_limits = false;
+  }
   void SetUp(SimCluster& cluster) override;
   bool Finished() const override;
   void Check() override;

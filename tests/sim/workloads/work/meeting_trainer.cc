@@ -27,7 +27,7 @@ void MeetingTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& o
   born_ = std::min(born_, now);
   if (done_ || under_way_ || now < next_) return;
   const proto::Group* group = client.member().view()->GroupOf(client.member().node());
-  if (group == nullptr && now < born_ + kGroupPatience) {
+  if (group == nullptr && (now < born_ + kGroupPatience || is_member_(client.member().node()))) {
     next_ = now + kLookAgain;
     return;
   }

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "common/base/random.h"
+#include "common/cluster/ids.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/cluster/scripted_client.h"
 #include "tests/sim/workloads/work/work_plan.h"
@@ -15,16 +17,28 @@
 namespace covey::sim {
 
 // A member of a group that meets the others at the end of each pass, as worker::DataSource does
-// with kMeet; its steps are left out. A worker without a group is alone.
+// with kMeet; its steps are left out. A worker that stays without a group trains alone, so that the
+// passes end; one that the scheduler counts as a member waits until it knows, as a real program,
+// which makes no step outside a group.
 //
 //   asks for its pass ─▶ trains ─▶ the pass is finished ─▶ meets ─▶ names the next pass ─▶ trains
 //
 // Actor-confined. Everything that the constructor gets outlives it.
 class MeetingTrainer : public Script {
  public:
-  MeetingTrainer(const WorkPlan& plan, WorkProgress& progress, Violations& violations,
-                 Random random)
-      : plan_(plan), progress_(progress), violations_(violations), random_(random) {}
+  struct Options {
+    const WorkPlan& plan;
+    WorkProgress& progress;
+    Violations& violations;
+    // Whether the scheduler counts the node as a member of a group.
+    std::function<bool(NodeId)> is_member;
+  };
+  MeetingTrainer(const Options& options, Random random)
+      : plan_(options.plan),
+        progress_(options.progress),
+        violations_(options.violations),
+        is_member_(options.is_member),
+        random_(random) {}
 
   void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) override;
   absl::Time NextWake() const override {
@@ -45,6 +59,7 @@ class MeetingTrainer : public Script {
   const WorkPlan& plan_;
   WorkProgress& progress_;
   Violations& violations_;
+  const std::function<bool(NodeId)> is_member_;
   Random random_;
   absl::Time born_ = absl::InfiniteFuture();
   absl::Time next_ = absl::InfinitePast();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "common/cluster/ids.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/process/observer.h"
 
@@ -34,6 +35,8 @@ class PassMeetings : public Observer {
   void OnSend(absl::Time now, const Message& message) override;
   void OnReceive(absl::Time, absl::string_view, const Message&) override {}
 
+  // Whether the published view names the node as a member of a group that is there.
+  bool IsMember(NodeId node) const { return GroupOf(node.value()) != nullptr; }
   // How often a member was released from a barrier.
   uint64_t met() const { return met_; }
 

@@ -174,7 +174,13 @@ void WorkWorkload::SetUp(SimCluster& cluster) {
   for (uint32_t i = 0; i < workers_; ++i) {
     if (meets_) {
       cluster.AddClient(absl::StrCat("client-", i), proto::WORKER, [this](Random random) {
-        return std::make_unique<MeetingTrainer>(plan_, progress_, violations_, random);
+        return std::make_unique<MeetingTrainer>(
+            MeetingTrainer::Options{
+                .plan = plan_,
+                .progress = progress_,
+                .violations = violations_,
+                .is_member = [this](NodeId node) { return meetings_.IsMember(node); }},
+            random);
       });
       continue;
     }
