@@ -15,7 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/descriptor.h"
 #include "common/base/version.h"
-#include "common/net/refusal.h"
+#include "common/net/seal/refusal.h"
 
 namespace covey {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "common/net/message.h"
-#include "common/net/refusal.h"
+#include "common/net/seal/refusal.h"
 
 namespace covey {
 

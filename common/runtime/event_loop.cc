@@ -11,7 +11,7 @@
 #include "common/base/check.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_bytes.h"
-#include "common/net/refusal.h"
+#include "common/net/seal/refusal.h"
 #include "common/trace/process_trace.h"
 
 namespace covey {

@@ -59,6 +59,7 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
                         .rate_factor = push.has_rate_factor() ? push.rate_factor() : 1,
                         .view = Epoch(request.envelope.header().epoch())};
   COVEY_RETURN_IF_ERROR(CheckJump(received.group, received.step));
+  COVEY_RETURN_IF_ERROR(CheckEarlierSteps(now, received.group, received.step));
   COVEY_RETURN_IF_ERROR(aggregator_.gate().Admit(received.group, received.step));
   COVEY_RETURN_IF_ERROR(MakeRoom(now, key.producer, outbox));
   if (!push.functions().empty()) {
@@ -143,6 +144,19 @@ absl::Status PushPipeline::CheckJump(GroupId group, Step step) {
   return absl::InvalidArgumentError(absl::StrCat("group ", group.value(), " pushes step ",
                                                  step.value(), " after step ", last.value(),
                                                  "; go on with the next step"));
+}
+
+absl::Status PushPipeline::CheckEarlierSteps(absl::Time now, GroupId group, Step step) {
+  if (!taken_over_.contains(group)) return absl::OkStatus();
+  if (!first_push_) first_push_ = now;
+  const Step last = aggregator_.gate().last_received(group);
+  if (step.value() <= last.value() + 1 || now >= *first_push_ + kEarlierStepWait) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(absl::StrCat("group ", group.value(), " pushes step ", step.value(),
+                                             " to a new head, which has its steps ", "to ",
+                                             last.value(),
+                                             "; a member may still repeat those between, retry"));
 }
 
 bool PushPipeline::HasRoomFor(const Producer& producer) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -38,6 +39,9 @@ class PushPipeline {
  public:
   // Longer than a worker that has left its group repeats what it pushed as a member.
   static constexpr absl::Duration kForgetAfter = absl::Minutes(10);
+  // How long a new head waits for the step of a group that only the former head had received, and
+  // that the member which pushed it repeats. Longer than a view takes to reach all members.
+  static constexpr absl::Duration kEarlierStepWait = absl::Seconds(1);
 
   // `shard` outlives it.
   PushPipeline(ServedShard& shard, const TableRules& rules)
@@ -62,7 +66,10 @@ class PushPipeline {
 
   // As GradientAggregator.
   void KeepHeld() { aggregator_.KeepHeld(); }
-  void Resume(GroupId group, Step step) { aggregator_.Resume(group, step); }
+  void Resume(GroupId group, Step step) {
+    aggregator_.Resume(group, step);
+    taken_over_.insert(group);
+  }
   void SwitchTo(const Contract& contract) { aggregator_.SwitchTo(contract); }
   void FlushPartialBuffer() { aggregator_.FlushPartialBuffer(); }
   void HoldBeyond(absl::btree_map<GroupId, Step> last) { aggregator_.HoldBeyond(std::move(last)); }
@@ -80,6 +87,9 @@ class PushPipeline {
   absl::StatusOr<bool> IsKnown(const PushKey& key) const;
   // INVALID_ARGUMENT: the step is too far beyond the group's last one to be its next.
   absl::Status CheckJump(GroupId group, Step step);
+  // UNAVAILABLE: the former head may have received an earlier step of the group, which another
+  // member will repeat. If this one came first, the clock would pass the gap.
+  absl::Status CheckEarlierSteps(absl::Time now, GroupId group, Step step);
   // Forgets producers that are gone where there is no room for this one.
   absl::Status MakeRoom(absl::Time now, const Producer& producer, Outbox& outbox);
   bool HasRoomFor(const Producer& producer) const;
@@ -107,6 +117,8 @@ class PushPipeline {
   // Owned by the actor's thread.
   GradientAggregator aggregator_;
   absl::btree_map<Producer, absl::Time> gone_since_;  // those in the history that are gone
+  absl::btree_set<GroupId> taken_over_;               // the groups that had pushed to a former head
+  std::optional<absl::Time> first_push_;              // of a group, to this head
 };
 
 }  // namespace covey::server

@@ -16,9 +16,9 @@ size_t BytesOf(const Message& message) {
 
 }  // namespace
 
-bool EarlySlices::HasRoom(const Message& message, size_t other_bytes) const {
-  return bytes_ + other_bytes + BytesOf(message) <= kGroupEarlyBytesMax &&
-         count_ < kGroupEarlySlicesMax;
+bool EarlySlices::HasRoom(const Message& message, size_t other_bytes, size_t share) const {
+  return bytes_ + other_bytes + BytesOf(message) <= kGroupEarlyBytesMax / share &&
+         count_ < kGroupEarlySlicesMax / share;
 }
 
 void EarlySlices::Keep(const CollectiveId& id, const Message& message) {

@@ -16,8 +16,9 @@ namespace covey::worker {
 // Limits: kGroupEarlyBytesMax and kGroupEarlySlicesMax; the caller asks first. Actor-confined.
 class EarlySlices {
  public:
-  // `other_bytes`: what else counts against the limit.
-  bool HasRoom(const Message& message, size_t other_bytes) const;
+  // `other_bytes`: what else counts against the limit of bytes. `share`: the limits are divided by
+  // it.
+  bool HasRoom(const Message& message, size_t other_bytes, size_t share = 1) const;
   // Copies lent frames (Buffer::Lend). Precondition: HasRoom.
   void Keep(const CollectiveId& id, const Message& message);
   // In the order of arrival. Those of lower sequences of the stream are forgotten: nobody will

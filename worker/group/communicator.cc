@@ -141,9 +141,12 @@ bool Communicator::Receive(absl::Time now, const Message& message, Outbox& outbo
 // The sender may be a stranger, which must not fail anything.
 void Communicator::ReceiveOfOtherRound(const Message& message, const GroupRound& round,
                                        Outbox& outbox) {
-  if (plan_.MayFollow(round.group, round.generation)) return session_.KeepForLater(message);
+  const bool is_stranger = covey::SenderOf(message, plan_.view()) == nullptr;
+  if (plan_.MayFollow(round.group, round.generation)) {
+    return session_.KeepForLater(message, is_stranger);
+  }
   if (message.envelope.has_group_abort() || !plan_.IsSuperseded(round.group, round.generation) ||
-      covey::SenderOf(message, plan_.view()) == nullptr) {
+      is_stranger) {
     return;
   }
   // The sender waits for this member in a generation that it will never take part in, because it

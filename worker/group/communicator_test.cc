@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -449,6 +450,42 @@ TEST(CommunicatorOneTest, MembersThatDisagreeAreTold) {
   ring.Run();
   EXPECT_FALSE(two.outcome[0].ok());
   EXPECT_THAT(three.outcome[1].message(), HasSubstr("same"));
+}
+
+// Messages of the next generation may come before the view that has it. Those of anybody must leave
+// room for those of members.
+TEST(CommunicatorOneTest, StrangersDoNotTakeTheRoomOfMembers) {
+  Random random(1);
+  Ring ring(2, kSmallSlice, 1);
+  Trial trial(CollectiveKind::kBroadcast, 2, 8, random);
+  trial.common.root = 0;
+  trial.Start(ring, 0);
+  ring.Collect();
+  // The member knows both, and that they have no group yet.
+  Communicator late({.slice_bytes = kSmallSlice, .rendezvous = RendezvousMode::kAtOnce});
+  Outbox outbox;
+  proto::ClusterView before = Ring::ActiveView(2);
+  before.clear_groups();
+  late.SetView(ring.now(), NodeId(Ring::kFirstNode + 1), *ClusterView::Make(before), outbox);
+  const std::deque<Message>& genuine = ring.link(0, NodeId(Ring::kFirstNode + 1));
+  Message forged = genuine.front();
+  forged.envelope.mutable_header()->set_node(99);
+  const Buffer frame = Buffer::Allocate(kFrameBytesMax);
+  for (forged.frames = {}; forged.frames.size() < kFramesMax;) forged.frames.push_back(frame);
+  for (int i = 0; i < 100; ++i) late.Receive(ring.now(), forged, outbox);
+  forged.frames.clear();
+  for (size_t i = 0; i < kGroupEarlySlicesMax; ++i) late.Receive(ring.now(), forged, outbox);
+  for (const Message& message : genuine) late.Receive(ring.now(), message, outbox);
+  proto::ClusterView formed = Ring::ActiveView(2);
+  formed.set_epoch(before.epoch() + 1);
+  late.SetView(ring.now(), NodeId(Ring::kFirstNode + 1), *ClusterView::Make(formed), outbox);
+  ASSERT_TRUE(late.formed());
+  Collective collective = trial.common;
+  collective.id = late.NextPlain();
+  collective.algorithm = Algorithm::kRing;
+  collective.data = trial.data[1];
+  late.Start(ring.now(), std::move(collective), outbox);
+  EXPECT_TRUE(SameBits(trial.data[1], trial.data[0]));
 }
 
 TEST(CommunicatorOneTest, WhatComesBeforeTheViewIsKept) {

@@ -187,8 +187,8 @@ void GroupSession::Fail(absl::Time now, const absl::Status& status, Outbox& outb
   engine_.Fail(now, status, outbox);
 }
 
-void GroupSession::KeepForLater(const Message& message) {
-  if (kept_.HasRoom(message, 0)) kept_.Keep({}, message);
+void GroupSession::KeepForLater(const Message& message, bool is_from_stranger) {
+  if (kept_.HasRoom(message, 0, is_from_stranger ? kStrangersShare : 1)) kept_.Keep({}, message);
 }
 
 void GroupSession::Receive(absl::Time now, const Message& message, Outbox& outbox) {

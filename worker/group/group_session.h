@@ -116,8 +116,10 @@ class GroupSession : private CollectiveEngine::Host {
   // The same without telling.
   void Fail(absl::Time now, const absl::Status& status, Outbox& outbox);
 
-  // Keeps a message of a round that may come.
-  void KeepForLater(const Message& message);
+  // Keeps a message of a round that may come. `is_from_stranger`: its sender is not in the view. It
+  // may be a member that has joined a moment ago, or anybody, so that such messages must not take
+  // the room of others: none is kept beyond one part in kStrangersShare.
+  void KeepForLater(const Message& message, bool is_from_stranger);
   std::deque<Message> TakeKept() { return kept_.Take({}); }
   // A slice, probe or hello of this round.
   void Receive(absl::Time now, const Message& message, Outbox& outbox);
@@ -169,6 +171,7 @@ class GroupSession : private CollectiveEngine::Host {
   GroupMembers members_;
   Rendezvous rendezvous_;
   CollectiveEngine engine_;
+  static constexpr size_t kStrangersShare = 16;
   EarlySlices kept_;  // messages of rounds to come
   std::string loss_;  // noticed since TakeLoss
   // The members of a generation that follows another one are to meet by this time.

@@ -30,7 +30,8 @@ struct SealedHead {
 
 // Writes all but tags and envelope. Precondition: `to` has head.bytes() bytes.
 void WriteSealedHead(const SealedHead& head, std::span<uint8_t> to);
-// INVALID_ARGUMENT: not a head frame, or beyond the limits; FAILED_PRECONDITION: of a plain message.
+// INVALID_ARGUMENT: not a head frame, or beyond the limits; FAILED_PRECONDITION: that of a plain
+// message.
 absl::StatusOr<SealedHead> ReadSealedHead(std::span<const uint8_t> from, const WireLimits& limits);
 
 // The numbers under which the parts of a message are sealed.

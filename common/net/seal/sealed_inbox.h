@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "absl/time/time.h"
-#include "common/net/refusal.h"
 #include "common/net/seal/message_opener.h"
+#include "common/net/seal/refusal.h"
 #include "common/net/seal/refusal_log.h"
 #include "common/net/seal/sealed_message.h"
 

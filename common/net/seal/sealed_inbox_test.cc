@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/net/seal/sealed_inbox.h"
-#include "common/net/refusal.h"
+#include "common/net/seal/refusal.h"
 
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
-#include "common/net/refusal.h"
+#include "common/net/seal/refusal.h"
 #include "common/net/shm/shm_greeting.h"
 #include "common/net/shm/shm_layout.h"
 
