@@ -15,17 +15,17 @@ namespace {
 constexpr size_t kCacheLine = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
 
-// Before the first byte lies a pointer to the block that malloc gave.
+// Of cache lines. Before the first byte lies a pointer to the block that malloc gave.
 //
 // posix_memalign does not do: before glibc 2.38 it takes for a new block of a size none that was
 // freed and has that size, unless its neighbours are free, too. What is allocated and freed all the
 // time then grew to nine times of what was in use at most.
-uint8_t* AllocateAligned(size_t size, size_t alignment) {
+uint8_t* AllocateAligned(size_t size) {
   constexpr size_t kPointer = sizeof(void*);
-  void* const block = std::malloc(size + alignment - 1 + kPointer);
+  void* const block = std::malloc(size + kCacheLine - 1 + kPointer);
   if (block == nullptr) throw std::bad_alloc();
   const uintptr_t least = reinterpret_cast<uintptr_t>(block) + kPointer;
-  uint8_t* const start = static_cast<uint8_t*>(block) + kPointer + (-least & (alignment - 1));
+  uint8_t* const start = static_cast<uint8_t*>(block) + kPointer + (-least & (kCacheLine - 1));
   std::memcpy(start - kPointer, &block, kPointer);
   return start;
 }
@@ -39,11 +39,16 @@ void FreeAligned(uint8_t* start) {
 }  // namespace
 
 Buffer Buffer::Allocate(size_t size) {
+  if (size >= kHugePage) {
+    // An own gap before each block, as above, could take a huge page itself.
+    void* memory = nullptr;
+    if (posix_memalign(&memory, kHugePage, size) != 0) throw std::bad_alloc();
+    madvise(memory, size, MADV_HUGEPAGE);
+    return Borrow(static_cast<uint8_t*>(memory), size, [memory] { std::free(memory); });
+  }
   Buffer buffer;
   buffer.storage_ = new Storage;
-  const size_t alignment = size >= kHugePage ? kHugePage : kCacheLine;
-  buffer.storage_->writable = AllocateAligned(size, alignment);
-  if (size >= kHugePage) madvise(buffer.storage_->writable, size, MADV_HUGEPAGE);
+  buffer.storage_->writable = AllocateAligned(size);
   buffer.data_ = buffer.storage_->writable;
   buffer.size_ = size;
   return buffer;
