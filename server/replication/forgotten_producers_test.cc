@@ -63,6 +63,24 @@ TEST_F(ForgottenProducers, WhoIsGoneIsForgottenByAllReplicas) {
             absl::StatusCode::kAborted);
 }
 
+// A head that leads only for a minute forgets clients, too.
+TEST_F(ForgottenProducers, ClientsAreForgottenSoonerThanGroups) {
+  ChainDriver chain(kAsync, 2, 2, 2);
+  Publish(chain);
+  chain.Ask(0, requests_.ClientPush(1, {1, 1, 1, 1}));
+  chain.Ask(0, requests_.GroupPush(1, 1, {1, 1, 1, 1}));
+  chain.Ask(0, requests_.GroupPush(2, 1, {1, 1, 1, 1}));
+  ClientLeaves(chain);
+  chain.job.EndGroup(1, proto::Group::BROKEN);
+  Publish(chain);
+  EXPECT_TRUE(History(chain, 0).Knows(kClient));
+  chain.Pass(PushPipeline::kForgetClientAfter);
+  chain.job.view.set_epoch(chain.job.view.epoch() + 1);
+  Publish(chain);
+  EXPECT_FALSE(History(chain, 0).Knows(kClient));
+  EXPECT_TRUE(History(chain, 0).Knows(Group(1)));
+}
+
 // A replica that is filled counts pushes on from the newest one, so its producer stays.
 TEST_F(ForgottenProducers, AReplicaThatJoinsAfterwardsCountsOnAlike) {
   ChainDriver chain(kAsync, 2, 2, 1);

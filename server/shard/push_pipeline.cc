@@ -284,7 +284,9 @@ void PushPipeline::ForgetGone(absl::Time now, Outbox& outbox) {
     const auto known = gone_since_.find(producer);
     const absl::Time since = known == gone_since_.end() ? now : known->second;
     gone_since.emplace(producer, since);
-    const bool is_due = is_full || now - since >= kForgetAfter;
+    const bool is_group = producer.kind == Producer::Kind::kGroup;
+    const bool is_due =
+        is_full || now - since >= (is_group ? kForgetGroupAfter : kForgetClientAfter);
     if (is_due && !shard_.ledger.Knows(producer)) {
       record.pushes.push_back({.key = {.producer = producer}});
     }

@@ -37,8 +37,11 @@ namespace covey::server {
 // Actor-confined. Deterministic.
 class PushPipeline {
  public:
-  // Longer than a worker that has left its group repeats what it pushed as a member.
-  static constexpr absl::Duration kForgetAfter = absl::Minutes(10);
+  // A worker that has left its group repeats what it pushed as a member for less long.
+  static constexpr absl::Duration kForgetGroupAfter = absl::Minutes(10);
+  // Nothing of a client is accepted once it has gone, so this is only for the truth of answers to
+  // one that was declared dead and still asks. Short, because the time begins anew with each head.
+  static constexpr absl::Duration kForgetClientAfter = absl::Seconds(30);
   // How long a new head waits for the step of a group that only the former head had received, and
   // that the member which pushed it repeats. Longer than a view takes to reach all members.
   static constexpr absl::Duration kEarlierStepWait = absl::Seconds(1);
@@ -59,8 +62,8 @@ class PushPipeline {
   std::optional<AggregatedUpdate> ApplyNext(absl::Time now, Outbox& outbox);
 
   // Makes all replicas forget the pushes of producers that have been gone from the view for
-  // kForgetAfter, or at all where there is no room for others. No push of them is accepted any
-  // more, and none is asked for so late. What waits to be applied keeps its producer for a later
+  // kForgetGroupAfter or kForgetClientAfter, or at all where there is no room for others. No push
+  // of them is accepted any more, and none is asked for so late. What waits to be applied keeps its producer for a later
   // call. To be called with each view.
   void ForgetGone(absl::Time now, Outbox& outbox);
 
