@@ -63,8 +63,8 @@ class PushPipeline {
 
   // Makes all replicas forget the pushes of producers that have been gone from the view for
   // kForgetGroupAfter or kForgetClientAfter, or at all where there is no room for others. No push
-  // of them is accepted any more, and none is asked for so late. What waits to be applied keeps its producer for a later
-  // call. To be called with each view.
+  // of them is accepted any more, and none is asked for so late. What waits to be applied keeps its
+  // producer for a later call. To be called with each view.
   void ForgetGone(absl::Time now, Outbox& outbox);
 
   // As GradientAggregator.

@@ -37,9 +37,9 @@ void DeathEvidence::OnSend(absl::Time now, const Message& message) {
         refused_.contains({node.id(), node.incarnation()})) {
       continue;
     }
-    violations_.Add("death_evidence",
-                    absl::StrCat(node.name(), " is ", node.departure(), ", and sent a heartbeat within ",
-                                 absl::FormatDuration(kSilence), " before"));
+    violations_.Add("death_evidence", absl::StrCat(node.name(), " is ", node.departure(),
+                                                   ", and sent a heartbeat within ",
+                                                   absl::FormatDuration(kSilence), " before"));
     refused_.insert({node.id(), node.incarnation()});  // Reported once.
   }
 }

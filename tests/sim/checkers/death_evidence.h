@@ -12,8 +12,8 @@
 
 namespace covey::sim {
 
-// Invariant: a node is declared dead because its host refuses a connection only after it has sent no
-// heartbeat for the time between two tries to connect. Until then whoever has refused, like a
+// Invariant: a node is declared dead because its host refuses a connection only after it has sent
+// no heartbeat for the time between two tries to connect. Until then whoever has refused, like a
 // proxy, may have been wrong. Heartbeats may still be under way when it dies.
 class DeathEvidence : public Observer {
  public:
