@@ -140,6 +140,23 @@ TEST_F(ForgottenProducers, WhoIsGoneMakesRoomWithoutAnotherView) {
   SetSmallLimits(false);
 }
 
+// Nine in all, if those with a push that waits for others counted twice.
+TEST_F(ForgottenProducers, AProducerWhosePushWaitsCountsOnce) {
+  SetSmallLimits(true);
+  const Contract buffered{.kind = Contract::Kind::kBuffered, .buffer = 5};
+  ChainDriver chain(buffered, 5, 1, 1);
+  ShardDriver requests(TestJob(buffered, 5));
+  Publish(chain);
+  for (uint32_t group = 1; group <= 5; ++group) {
+    chain.Ask(0, requests.GroupPush(group, 1, {1, 1, 1, 1}));
+  }
+  for (uint32_t group = 1; group <= 4; ++group) {
+    chain.Ask(0, requests.GroupPush(group, 2, {1, 1, 1, 1}));
+  }
+  EXPECT_TRUE(StatusOf(chain.Ask(0, requests.ClientPush(1, {1, 1, 1, 1}))).ok());
+  SetSmallLimits(false);
+}
+
 TEST_F(ForgottenProducers, WhoLivesDoesNotMakeRoom) {
   SetSmallLimits(true);
   ChainDriver chain(kAsync, 8, 1, 1);

@@ -77,4 +77,10 @@ void AckLedger::UpdateFlush(absl::Time now, bool successor_waits) {
   }
 }
 
+size_t AckLedger::CountProducers(absl::FunctionRef<bool(const Producer&)> is_counted) const {
+  return static_cast<size_t>(
+      std::count_if(entries_.begin(), entries_.end(),
+                    [&](const auto& entry) { return is_counted(entry.first); }));
+}
+
 }  // namespace covey::server

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/btree_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/net/message.h"
@@ -57,6 +58,7 @@ class AckLedger {
 
   // Number of producers whose pushes are held.
   size_t producers() const { return entries_.size(); }
+  size_t CountProducers(absl::FunctionRef<bool(const Producer&)> is_counted) const;
   bool Knows(const Producer& producer) const { return entries_.contains(producer); }
 
  private:

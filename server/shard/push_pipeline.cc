@@ -159,10 +159,18 @@ absl::Status PushPipeline::CheckEarlierSteps(absl::Time now, GroupId group, Step
                                              "; a member may still repeat those between, retry"));
 }
 
-bool PushPipeline::HasRoomFor(const Producer& producer) const {
+bool PushPipeline::IsFull() const {
   const PushHistory& history = shard_.content().push_history();
-  return history.Knows(producer) || shard_.ledger.Knows(producer) ||
-         history.size() + shard_.ledger.producers() < ProducersMax();
+  // Most producers whose pushes are held have pushed before.
+  if (history.size() + shard_.ledger.producers() < ProducersMax()) return false;
+  const size_t first_ones = shard_.ledger.CountProducers(
+      [&](const Producer& producer) { return !history.Knows(producer); });
+  return history.size() + first_ones >= ProducersMax();
+}
+
+bool PushPipeline::HasRoomFor(const Producer& producer) const {
+  return shard_.content().push_history().Knows(producer) || shard_.ledger.Knows(producer) ||
+         !IsFull();
 }
 
 absl::Status PushPipeline::MakeRoom(absl::Time now, const Producer& producer, Outbox& outbox) {
@@ -274,7 +282,7 @@ void PushPipeline::Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbo
 
 void PushPipeline::ForgetGone(absl::Time now, Outbox& outbox) {
   const PushHistory& history = shard_.content().push_history();
-  const bool is_full = history.size() + shard_.ledger.producers() >= ProducersMax();
+  const bool is_full = IsFull();
   const bool takes_all = is_full && Planted(PlantedBug::kForgetLiveProducers);
   absl::btree_map<Producer, absl::Time> gone_since;
   ShardRecord record;

@@ -95,6 +95,8 @@ class PushPipeline {
   absl::Status CheckEarlierSteps(absl::Time now, GroupId group, Step step);
   // Forgets producers that are gone where there is no room for this one.
   absl::Status MakeRoom(absl::Time now, const Producer& producer, Outbox& outbox);
+  // Whether the shard knows as many producers as it can.
+  bool IsFull() const;
   bool HasRoomFor(const Producer& producer) const;
   struct Taken {
     GradientBuffers gradient;
