@@ -203,7 +203,7 @@ TEST(DeathEvidenceTest, ARefusalCountsAfterASilence) {
     Message beat = From(9, /*to=*/1);
     beat.envelope.mutable_header()->set_incarnation(5);
     beat.envelope.mutable_heartbeat_request();
-    checker.OnSend(absl::UnixEpoch(), beat);
+    checker.OnReceive(absl::UnixEpoch(), "scheduler", beat);
     Message refused = From(1, /*to=*/1);
     proto::ProbeReply& reply = *refused.envelope.mutable_probe_reply();
     reply.set_node(9);

@@ -15,20 +15,17 @@ constexpr absl::Duration kSilence = absl::Milliseconds(500);
 
 void DeathEvidence::OnReceive(absl::Time now, absl::string_view, const Message& message) {
   const proto::Envelope& envelope = message.envelope;
-  if (!envelope.has_probe_reply() ||
-      envelope.probe_reply().result() != proto::ProbeReply::REFUSED) {
-    return;
+  if (envelope.has_heartbeat_request() && message.to().node == kSchedulerNode) {
+    heard_[{message.from().node.value(), message.incarnation().value()}] = now;
+  } else if (envelope.has_probe_reply() &&
+             envelope.probe_reply().result() == proto::ProbeReply::REFUSED) {
+    const Process process{envelope.probe_reply().node(), envelope.probe_reply().incarnation()};
+    const auto heard = heard_.find(process);
+    if (heard == heard_.end() || now - heard->second >= kSilence) refused_.insert(process);
   }
-  const Process process{envelope.probe_reply().node(), envelope.probe_reply().incarnation()};
-  const auto beat = beats_.find(process);
-  if (beat == beats_.end() || now - beat->second >= kSilence) refused_.insert(process);
 }
 
-void DeathEvidence::OnSend(absl::Time now, const Message& message) {
-  if (message.envelope.has_heartbeat_request()) {
-    beats_[{message.from().node.value(), message.incarnation().value()}] = now;
-    return;
-  }
+void DeathEvidence::OnSend(absl::Time, const Message& message) {
   const proto::ClusterView* const view = PublishedView(message);
   if (view == nullptr) return;
   for (const proto::Node& node : view->nodes()) {
@@ -37,9 +34,9 @@ void DeathEvidence::OnSend(absl::Time now, const Message& message) {
         refused_.contains({node.id(), node.incarnation()})) {
       continue;
     }
-    violations_.Add("death_evidence", absl::StrCat(node.name(), " is ", node.departure(),
-                                                   ", and sent a heartbeat within ",
-                                                   absl::FormatDuration(kSilence), " before"));
+    violations_.Add("death_evidence",
+                    absl::StrCat(node.name(), " is ", node.departure(), ", and was heard within ",
+                                 absl::FormatDuration(kSilence), " before"));
     refused_.insert({node.id(), node.incarnation()});  // Reported once.
   }
 }

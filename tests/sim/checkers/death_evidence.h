@@ -12,9 +12,9 @@
 
 namespace covey::sim {
 
-// Invariant: a node is declared dead because its host refuses a connection only after it has sent
-// no heartbeat for the time between two tries to connect. Until then whoever has refused, like a
-// proxy, may have been wrong. Heartbeats may still be under way when it dies.
+// Invariant: a node is declared dead because its host refuses a connection only after the scheduler
+// has heard no heartbeat of it for the time between two tries to connect. Until then whoever has
+// refused, like a proxy, may have been wrong.
 class DeathEvidence : public Observer {
  public:
   explicit DeathEvidence(Violations& violations) : violations_(violations) {}
@@ -25,8 +25,8 @@ class DeathEvidence : public Observer {
   using Process = std::pair<uint64_t, uint64_t>;  // node and incarnation
 
   Violations& violations_;
-  std::map<Process, absl::Time> beats_;  // when it sent the last one
-  std::set<Process> refused_;            // when it had sent none for long enough
+  std::map<Process, absl::Time> heard_;  // when its last heartbeat came
+  std::set<Process> refused_;            // when nothing had been heard for long enough
 };
 
 }  // namespace covey::sim
