@@ -15,11 +15,11 @@ namespace {
 constexpr size_t kCacheLine = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
 
-// Of cache lines. Before the first byte lies a pointer to the block that malloc gave.
+// Memory that is aligned to a cache line. A pointer to malloc's block lies before its first byte.
 //
-// posix_memalign does not do: before glibc 2.38 it takes for a new block of a size none that was
-// freed and has that size, unless its neighbours are free, too. What is allocated and freed all the
-// time then grew to nine times of what was in use at most.
+// posix_memalign of glibc before 2.38 does not reuse a freed block for another one of its size
+// unless the block's neighbours are free, too: in a program that allocates and frees all the time,
+// memory grew to nine times the most that was in use.
 uint8_t* AllocateAligned(size_t size) {
   constexpr size_t kPointer = sizeof(void*);
   void* const block = std::malloc(size + kCacheLine - 1 + kPointer);
@@ -40,7 +40,7 @@ void FreeAligned(uint8_t* start) {
 
 Buffer Buffer::Allocate(size_t size) {
   if (size >= kHugePage) {
-    // An own gap before each block, as above, could take a huge page itself.
+    // A gap for alignment before each block, as in AllocateAligned, could take a huge page itself.
     void* memory = nullptr;
     if (posix_memalign(&memory, kHugePage, size) != 0) throw std::bad_alloc();
     madvise(memory, size, MADV_HUGEPAGE);

@@ -23,6 +23,15 @@ class ForgottenProducers : public ::testing::Test {
     }
     chain.job.view.set_epoch(chain.job.view.epoch() + 1);
   }
+  // The client and two groups push; then the client and group 1 go.
+  void PushAndLeave(ChainDriver& chain) {
+    Publish(chain);
+    chain.Ask(0, requests_.ClientPush(1, {1, 1, 1, 1}));
+    chain.Ask(0, requests_.GroupPush(1, 1, {1, 1, 1, 1}));
+    chain.Ask(0, requests_.GroupPush(2, 1, {1, 1, 1, 1}));
+    ClientLeaves(chain);
+    chain.job.EndGroup(1, proto::Group::BROKEN);
+  }
   static void Publish(ChainDriver& chain) {
     chain.PublishToAll();
     chain.Settle();
@@ -44,12 +53,7 @@ class ForgottenProducers : public ::testing::Test {
 
 TEST_F(ForgottenProducers, WhoIsGoneIsForgottenByAllReplicas) {
   ChainDriver chain(kAsync, 2, 3, 3);
-  Publish(chain);
-  chain.Ask(0, requests_.ClientPush(1, {1, 1, 1, 1}));
-  chain.Ask(0, requests_.GroupPush(1, 1, {1, 1, 1, 1}));
-  chain.Ask(0, requests_.GroupPush(2, 1, {1, 1, 1, 1}));
-  ClientLeaves(chain);
-  chain.job.EndGroup(1, proto::Group::BROKEN);
+  PushAndLeave(chain);
   PublishLater(chain);
   for (uint32_t server = 0; server < 3; ++server) {
     EXPECT_FALSE(History(chain, server).Knows(kClient)) << server;
@@ -66,12 +70,7 @@ TEST_F(ForgottenProducers, WhoIsGoneIsForgottenByAllReplicas) {
 // A head that leads only for a minute forgets clients, too.
 TEST_F(ForgottenProducers, ClientsAreForgottenSoonerThanGroups) {
   ChainDriver chain(kAsync, 2, 2, 2);
-  Publish(chain);
-  chain.Ask(0, requests_.ClientPush(1, {1, 1, 1, 1}));
-  chain.Ask(0, requests_.GroupPush(1, 1, {1, 1, 1, 1}));
-  chain.Ask(0, requests_.GroupPush(2, 1, {1, 1, 1, 1}));
-  ClientLeaves(chain);
-  chain.job.EndGroup(1, proto::Group::BROKEN);
+  PushAndLeave(chain);
   Publish(chain);
   EXPECT_TRUE(History(chain, 0).Knows(kClient));
   chain.Pass(PushPipeline::kForgetClientAfter);

@@ -58,6 +58,7 @@ class AckLedger {
 
   // Number of producers whose pushes are held.
   size_t producers() const { return entries_.size(); }
+  // Of these, the ones for which `is_counted` returns true. Cost: O(producers).
   size_t CountProducers(absl::FunctionRef<bool(const Producer&)> is_counted) const;
   bool Knows(const Producer& producer) const { return entries_.contains(producer); }
 

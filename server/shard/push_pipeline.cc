@@ -154,7 +154,7 @@ absl::Status PushPipeline::CheckEarlierSteps(absl::Time now, GroupId group, Step
     return absl::OkStatus();
   }
   return absl::UnavailableError(absl::StrCat("group ", group.value(), " pushes step ", step.value(),
-                                             " to a new head, which has its steps ", "to ",
+                                             " to a new head, which has its steps to ",
                                              last.value(),
                                              "; a member may still repeat those between, retry"));
 }

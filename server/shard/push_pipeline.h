@@ -39,8 +39,9 @@ class PushPipeline {
  public:
   // A worker that has left its group repeats what it pushed as a member for less long.
   static constexpr absl::Duration kForgetGroupAfter = absl::Minutes(10);
-  // Nothing of a client is accepted once it has gone, so this is only for the truth of answers to
-  // one that was declared dead and still asks. Short, because the time begins anew with each head.
+  // A head accepts no push of a client that has gone. It remembers the client's pushes only to
+  // answer one that was declared dead and still queries them. The duration is short because each
+  // new head of a shard counts it from its own first view.
   static constexpr absl::Duration kForgetClientAfter = absl::Seconds(30);
   // How long a new head waits for the step of a group that only the former head had received, and
   // that the member which pushed it repeats. Longer than a view takes to reach all members.

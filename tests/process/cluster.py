@@ -174,8 +174,9 @@ def certificates(test, job=JOB, folder=None):
 
     folder: of both; the test's own by default.
     """
-    os.makedirs(folder or test.folder, exist_ok=True)
-    authority, roles = (os.path.join(folder or test.folder, name) for name in ("ca", "roles"))
+    folder = folder or test.folder
+    os.makedirs(folder, exist_ok=True)
+    authority, roles = (os.path.join(folder, name) for name in ("ca", "roles"))
     for words in (["init", authority],
                   ["issue", authority, "--every-role", "--job", job, "--out", roles]):
         run = test.run_to_end("covey certificates", [COVEY, "certificates", *words])
