@@ -116,8 +116,10 @@ struct PullOptions {
 // Reads: values are always durable. The values of a shard are never older than any that this client
 // has seen before, whichever server answers and however often servers were replaced.
 // Errors of operations: NOT_FOUND: no such table. INVALID_ARGUMENT: spans do not fit, NaN or
-// infinity in a gradient. DEADLINE_EXCEEDED: names server, shard and last refusal. ABORTED: this
-// process was declared dead or replaced. CANCELLED: the client was destroyed first.
+// infinity in a gradient. DEADLINE_EXCEEDED: names server, shard and last refusal. DATA_LOSS: every
+// copy of the shard was lost before the push was durable, and the push was larger than what a
+// client keeps (limits.h kUndurableBytesPerClientMax). ABORTED: this process was declared dead or
+// replaced. CANCELLED: the client was destroyed first.
 // Not promised: order between operations on different shards; a common version across shards (a
 // pull sees one version of each shard).
 class ParameterClient {

@@ -64,7 +64,7 @@ enum class PlantedBug {
   kDeathAtFirstLook,            // one refused connection is evidence of death
   kHeedImpostors,               // a server takes messages in the name of another process
   kSlotsStayBehind,             // the optimizer's slots do not travel with a shard's content
-  kForgetLiveProducers,         // a full shard forgets producers that live
+  kForgetLiveProducers,         // a shard forgets producers that live
   kSleepThroughFlush,           // nothing wakes a shard to apply what it has acknowledged early
   kTakePushesOfOldViews,        // a new head takes pushes that were sent by views before it led
   kKeepFormerPlace,             // a replica that was refilled counts as holding what it held before

@@ -37,7 +37,7 @@ inline constexpr size_t kTableDimensionsMax = 8;
 // Shards of all tables; bounds the view.
 inline constexpr size_t kShardsMax = 131072;
 
-inline constexpr size_t kNodesMax = 16384;
+inline constexpr size_t kNodesMax = 65536;
 inline constexpr size_t kEndpointsPerNodeMax = 256;
 inline constexpr size_t kEndpointBytesMax = 256;
 inline constexpr size_t kLabelBytesMax = 256;
@@ -157,6 +157,11 @@ inline constexpr size_t kLoopQueueMessagesMax = 65536;
 // Messages per peer inside the transport before it drops (ZeroMQ counts messages; bytes are bounded
 // by credits).
 inline constexpr int kTransportQueueMessagesMax = 4096;
+
+// Peers to which one worker measures its links for the scheduler; and the probes of others that it
+// answers in a second.
+inline constexpr size_t kProbedPeersMax = 16;
+inline constexpr size_t kProbesAnsweredPerSecondMax = 1024;
 
 // Largest message of a collective; a hop with more bytes is cut into several.
 inline constexpr size_t kSliceBytesMax = 1 << 20;

@@ -56,6 +56,9 @@ struct Contract {
   // because there the step of a push is its round.
   std::vector<LiveGroup> WaitedFor(std::vector<LiveGroup> live) const;
 
+  // Whether each push becomes an update of its own when it arrives (kAsync, kSsp).
+  bool AppliesOnArrival() const { return kind == Kind::kAsync || kind == Kind::kSsp; }
+
   // Whether a push computed on version `base` is acknowledged but not applied by a shard that is at
   // version `present`. `base` 0 = unknown, which is never too stale.
   bool Discards(Version base, Version present) const;

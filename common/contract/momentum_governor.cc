@@ -63,9 +63,7 @@ void AddAsynchrony(const proto::TableAsynchrony& report, AsynchronyByTable& tabl
 
 std::optional<ContractChange> FallBackToBuffered(const Contract& contract,
                                                  std::span<const proto::TableAsynchrony> reports) {
-  const bool on_arrival =
-      contract.kind == Contract::Kind::kAsync || contract.kind == Contract::Kind::kSsp;
-  if (!on_arrival) return std::nullopt;
+  if (!contract.AppliesOnArrival()) return std::nullopt;
   proto::TableAsynchrony all;
   int servers = 0;
   for (const proto::TableAsynchrony& report : reports) {

@@ -46,9 +46,8 @@ absl::StatusOr<uint64_t> MemoryOf(const TableDefinition& table, uint32_t replica
 
 // Notes that the momentum of a table adds to that of the contract's asynchrony, if it does.
 void CheckMomentum(const proto::TableSpec& spec, const Contract& contract, Transaction& change) {
-  const bool on_arrival =
-      contract.kind == Contract::Kind::kAsync || contract.kind == Contract::Kind::kSsp;
-  if (!on_arrival || spec.optimizer().momentum() == 0 || spec.asynchrony().automatic_momentum()) {
+  if (!contract.AppliesOnArrival() || spec.optimizer().momentum() == 0 ||
+      spec.asynchrony().automatic_momentum()) {
     return;
   }
   change.Add(MomentumAddsUp{.name = spec.name(),

@@ -283,7 +283,7 @@ void PushPipeline::Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbo
 void PushPipeline::ForgetGone(absl::Time now, Outbox& outbox) {
   const PushHistory& history = shard_.content().push_history();
   const bool is_full = IsFull();
-  const bool takes_all = is_full && Planted(PlantedBug::kForgetLiveProducers);
+  const bool takes_all = Planted(PlantedBug::kForgetLiveProducers);
   absl::btree_map<Producer, absl::Time> gone_since;
   ShardRecord record;
   for (const Producer& producer : history.Forgettable([this, takes_all](const Producer& each) {

@@ -535,7 +535,7 @@ TEST(ShardContract, NoPushKeepsTheMemoryOfItsSender) {
         ASSERT_EQ(CodeOf(driver.Ask(lender.Lend(push))), Code::kOk);
         EXPECT_EQ(lender.out(), 0u) << WireFormatName(format);
       }
-      const float updates = contract.kind == Kind::kAsync || contract.kind == Kind::kSsp ? 1 : 2;
+      const float updates = contract.AppliesOnArrival() ? 1 : 2;
       EXPECT_THAT(driver.Values()[0], FloatNear(-3 / updates, 1e-5f));
     }
   }

@@ -56,10 +56,9 @@ UpdateAdjustment StalenessCorrection::BeginUpdate(const AggregatedUpdate& update
   const double staleness = known == 0 ? 0 : total / static_cast<double>(known);
   UpdateAdjustment adjustment;
   if (rules_.scales_rate) adjustment.rate_factor = 1 / (1 + staleness);
-  const bool on_arrival =
-      contract.kind == Contract::Kind::kAsync || contract.kind == Contract::Kind::kSsp;
-  const auto setting = governor_.BeginUpdate(
-      {.pushes = update.pushes.size(), .groups = live_groups, .on_arrival = on_arrival});
+  const auto setting = governor_.BeginUpdate({.pushes = update.pushes.size(),
+                                              .groups = live_groups,
+                                              .on_arrival = contract.AppliesOnArrival()});
   if (setting) {
     adjustment.rate_factor = setting->rate_factor;
     adjustment.momentum = setting->momentum;

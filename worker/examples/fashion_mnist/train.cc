@@ -64,9 +64,8 @@ proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, ui
     spec.mutable_learning_rate()->set_base(1);
   }
   *spec.mutable_contract() = ContractToProto(options.contract);
-  const bool on_arrival = options.contract.kind == Contract::Kind::kSsp ||
-                          options.contract.kind == Contract::Kind::kAsync;
-  spec.mutable_asynchrony()->set_automatic_momentum(on_arrival && options.automatic_momentum);
+  spec.mutable_asynchrony()->set_automatic_momentum(options.contract.AppliesOnArrival() &&
+                                                    options.automatic_momentum);
   spec.set_gradient_format(ToProto(options.wire));
   return spec;
 }
