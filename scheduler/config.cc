@@ -13,6 +13,8 @@
 namespace covey::scheduler {
 namespace {
 
+constexpr absl::string_view kAutomaticGroups = "auto";
+
 absl::Status Bad(absl::string_view setting, const absl::AlphaNum& value,
                  absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat(setting, " = ", value, ": ", allowed));
@@ -25,6 +27,7 @@ JobSpec Config::job() const {
           .servers = servers,
           .groups = groups,
           .workers_per_group = workers_per_group,
+          .plans_groups = plans_groups,
           .elastic = elastic,
           .feedback_flush_steps = store.empty() ? 0 : feedback_flush_steps,
           .run = run,
@@ -55,6 +58,21 @@ SnapshotsOptions Config::snapshots_options() const {
           .kept = snapshots_kept,
           .deadline = snapshot_deadline,
           .wall_clock_ahead = wall_clock_ahead};
+}
+
+absl::Status Config::SetGroups(absl::string_view text) {
+  plans_groups = text == kAutomaticGroups;
+  if (plans_groups) {
+    groups = 1;
+  } else if (!absl::SimpleAtoi(text, &groups)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no number of groups; write one, or ", kAutomaticGroups, " to let the scheduler choose"));
+  }
+  return absl::OkStatus();
+}
+
+std::string Config::Groups() const {
+  return plans_groups ? std::string(kAutomaticGroups) : absl::StrCat(groups);
 }
 
 absl::Status Config::SetSnapshotEvery(absl::string_view text) {
@@ -104,7 +122,11 @@ absl::Status Config::Validate() const {
   if (servers < 1 || servers > kNodesMax / 2) {
     return Bad("servers", servers, absl::StrCat("1 to ", kNodesMax / 2, " are allowed"));
   }
-  if (workers_per_group < 1 || workers_per_group > kGroupMembersMax) {
+  if (plans_groups && (workers_per_group < 1 || workers_per_group > kNodesMax / 2)) {
+    return Bad("workers", workers_per_group,
+               absl::StrCat("1 to ", kNodesMax / 2, " are allowed with automatic groups"));
+  }
+  if (!plans_groups && (workers_per_group < 1 || workers_per_group > kGroupMembersMax)) {
     return Bad("workers", workers_per_group,
                absl::StrCat("a group has 1 to ", kGroupMembersMax, " workers"));
   }

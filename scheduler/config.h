@@ -34,6 +34,7 @@ struct Config {
   uint32_t servers = JobSpec().servers;
   uint32_t groups = JobSpec().groups;
   uint32_t workers_per_group = JobSpec().workers_per_group;
+  bool plans_groups = JobSpec().plans_groups;
   bool elastic = JobSpec().elastic;
   JobDurability durability = JobSpec().durability;
   // MembershipOptions.
@@ -107,6 +108,9 @@ struct Config {
   ChainsOptions chains_options() const;
   SnapshotsOptions snapshots_options() const;
 
+  // `groups` as text: a number, or "auto" for plans_groups. INVALID_ARGUMENT: it is something else.
+  absl::Status SetGroups(absl::string_view text);
+  std::string Groups() const;
   // `snapshot_every` and `snapshot_every_samples` as text: "10min", "1e6samples" or both with a
   // comma between. INVALID_ARGUMENT: it is something else.
   absl::Status SetSnapshotEvery(absl::string_view text);

@@ -273,7 +273,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
   LogInfo(absl::StrCat("listening on ", config.host, ":", service->port()),
           {{"job", config.job_name},
            {"servers", config.servers},
-           {"groups", config.groups},
+           {"groups", config.Groups()},
            {"workers", config.workers()}});
   absl::Status outcome;
   if (!config.port_file.empty()) outcome = WritePortFile(config.port_file, service->port());
@@ -438,8 +438,13 @@ void DeclareSnapshots(Config& config, ConfigFile& options) {
 void Declare(Config& config, ConfigFile& options) {
   options.Add("job", &config.job_name, "name of the job; every process that joins must give it");
   options.Add("servers", &config.servers, "servers to wait for");
-  options.Add("groups", &config.groups, "groups of workers to form");
-  options.Add("workers", &config.workers_per_group, "workers in each group");
+  options.Add(
+      "groups", [&config](absl::string_view text) { return config.SetGroups(text); },
+      [&config] { return config.Groups(); },
+      "groups of workers to form; auto = as many as make most progress, by the speeds and links "
+      "that are measured (covey plan shows why)");
+  options.Add("workers", &config.workers_per_group,
+              "workers in each group; with --groups auto, all workers");
   options.Add("heartbeat", &config.heartbeat, "interval at which nodes send heartbeats");
   options.Add("silence-min", &config.silence_min,
               "no node is declared dead after less silence than this");

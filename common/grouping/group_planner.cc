@@ -16,7 +16,7 @@
 namespace covey {
 namespace {
 
-// Up to this many workers every start is improved, otherwise only the most promising ones.
+// Up to this many workers every start is improved, otherwise only the best ones.
 constexpr size_t kFewWorkers = 16;
 constexpr size_t kImprovedStarts = 4;
 constexpr size_t kRandomStarts = 6;
@@ -94,15 +94,25 @@ std::vector<Start> Starts(const ThroughputModel& throughput, const GroupPlanOpti
   // Of equal plans the one along the topology with the fewest groups wins.
   std::stable_sort(starts.begin(), starts.end(),
                    [](const Start& a, const Start& b) { return a.value > b.value; });
-  if (throughput.size() > kFewWorkers && starts.size() > kImprovedStarts)
-    starts.resize(kImprovedStarts);
   return starts;
 }
 
-std::vector<GroupMembers> Search(const ThroughputModel& throughput,
-                                 const GroupPlanOptions& options) {
+struct Found {
+  std::vector<GroupMembers> best;
+  std::map<size_t, double> values;  // the highest, by number of groups
+};
+
+Found Search(const ThroughputModel& throughput, const GroupPlanOptions& options) {
   std::vector<Start> starts = Starts(throughput, options);
   COVEY_CHECK(!starts.empty());
+  Found found;
+  for (const Start& start : starts) {
+    double& value = found.values[start.groups.size()];
+    value = std::max(value, start.value);
+  }
+  if (throughput.size() > kFewWorkers && starts.size() > kImprovedStarts) {
+    starts.resize(kImprovedStarts);
+  }
   Start best;
   for (Start& start : starts) {
     ImproveGroups(throughput,
@@ -111,9 +121,12 @@ std::vector<GroupMembers> Search(const ThroughputModel& throughput,
                    .effort = kEffort / starts.size()},
                   start.groups);
     start.value = ValueOf(throughput, start.groups);
+    double& value = found.values[start.groups.size()];
+    value = std::max(value, start.value);
     if (best.groups.empty() || start.value > best.value) best = std::move(start);
   }
-  return std::move(best.groups);
+  found.best = std::move(best.groups);
+  return found;
 }
 
 GroupPlan MakePlan(const ThroughputModel& throughput, const std::vector<GroupMembers>& groups) {
@@ -214,13 +227,32 @@ std::string GroupPlan::Explain() const {
   return text;
 }
 
+std::string GroupPlan::ExplainChoice() const {
+  const PlanCandidate* second = nullptr;
+  for (const PlanCandidate& candidate : candidates) {
+    if (candidate.groups == groups.size()) continue;
+    if (second == nullptr || candidate.value() > second->value()) second = &candidate;
+  }
+  if (second == nullptr) return "";
+  return absl::StrFormat("of %d to %d groups %d make most progress, %d make %.1f %% less",
+                         candidates.front().groups, candidates.back().groups, groups.size(),
+                         second->groups, (1 - second->value() / value()) * 100);
+}
+
 GroupPlan PlanGroups(std::vector<PlannedWorker> workers, const GroupPlanOptions& options) {
   COVEY_CHECK(!workers.empty() && options.members_max > 0);
   COVEY_CHECK(options.groups == 0 ||
               DivideUp(workers.size(), std::min(options.groups, workers.size())) <=
                   options.members_max);
   const ThroughputModel throughput(std::move(workers), options.model);
-  return MakePlan(throughput, Search(throughput, options));
+  const Found found = Search(throughput, options);
+  GroupPlan plan = MakePlan(throughput, found.best);
+  for (const auto& [groups, value] : found.values) {
+    const double factor = throughput.StatisticalFactor(groups);
+    plan.candidates.push_back(
+        {.groups = groups, .samples_per_second = value / factor, .statistical_factor = factor});
+  }
+  return plan;
 }
 
 std::vector<std::vector<NodeId>> PlanGroups(std::vector<PlannedWorker> workers, size_t groups) {

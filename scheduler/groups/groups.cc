@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/limits.h"
 #include "common/grouping/group_planner.h"
 #include "scheduler/state/view_lookup.h"
 
@@ -64,7 +65,10 @@ void Groups::FormFirst(Transaction& change) {
     }
   }
   const uint64_t steps_before = state_.record().steps_before();
-  for (const std::vector<NodeId>& members : PlanGroups(std::move(workers), job.groups)) {
+  // Automatic groups are planned when it is known how fast workers are. Until then they are few,
+  // because one group is right for every contract.
+  const size_t groups = job.plans_groups ? (workers.size() - 1) / kGroupMembersMax + 1 : job.groups;
+  for (const std::vector<NodeId>& members : PlanGroups(std::move(workers), groups)) {
     const proto::Group& group = roster_.AddGroup(members, change);
     if (steps_before > 0) change.Edit(group).set_first_step(steps_before + 1);
   }

@@ -47,7 +47,7 @@ std::vector<LateWorker> LatePlacement::FindLate(absl::Time now) {
 
 void LatePlacement::Place(absl::Time now, Transaction& change) {
   const proto::ClusterView& view = state_.view();
-  if (!state_.job().elastic || view.groups().empty()) return;
+  if (!state_.job().elastic || state_.job().plans_groups || view.groups().empty()) return;
   const std::vector<LateWorker> late = FindLate(now);
   if (late.empty()) return;
 

@@ -28,7 +28,8 @@ class LatePlacement {
   void SetOptions(const GroupsOptions& options) { options_ = options; }
 
   // Places workers where that is possible now; the other ones stand by, which is recorded as an
-  // event. Without JobSpec::elastic nothing happens.
+  // event. Without JobSpec::elastic nothing happens, and with JobSpec::plans_groups GroupReplans
+  // places them.
   void Place(absl::Time now, Transaction& change);
   // A worker is no longer ALIVE.
   void OnDeparture(NodeId worker) { late_since_.erase(worker); }

@@ -15,6 +15,9 @@ struct JobSpec {
   uint32_t servers = 1;
   uint32_t groups = 1;
   uint32_t workers_per_group = 1;
+  // The scheduler chooses the number of groups and their members, and chooses again while the job
+  // runs. Then `groups` is 1, and `workers_per_group` are all workers.
+  bool plans_groups = false;
   // Servers and workers beyond the expected ones are accepted, and workers that register after the
   // groups have formed are placed. Otherwise such nodes are refused.
   bool elastic = true;

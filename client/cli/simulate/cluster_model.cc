@@ -14,6 +14,7 @@
 #include "client/cli/simulate/simulated_shard.h"
 #include "client/cli/simulate/step_times.h"
 #include "common/base/check.h"
+#include "common/contract/statistical_cost.h"
 #include "common/grouping/group_planner.h"
 #include "common/simulation/simulator.h"
 
@@ -30,21 +31,6 @@ constexpr uint64_t kProgressParts = 200;
 bool AsMessages(const ClusterOptions& options) {
   if (options.detail == Detail::kAuto) return options.nodes <= kNodesAsMessages;
   return options.detail == Detail::kMessages;
-}
-
-// The statistical cost of more groups, as measured for throughput_model.h.
-double StatisticalPenalty(const Contract& contract) {
-  switch (contract.kind) {
-    case Contract::Kind::kBsp:
-      return 0;
-    case Contract::Kind::kBuffered:
-    case Contract::Kind::kLocal:
-      return 0.07;
-    case Contract::Kind::kSsp:
-    case Contract::Kind::kAsync:
-      return 0.25;
-  }
-  return 0;
 }
 
 ThroughputParameters GroupModelOf(const ClusterOptions& options) {
@@ -86,6 +72,9 @@ Cut CutIntoGroups(const ClusterOptions& options, const std::vector<TopologyPath>
     const GroupPlan plan = PlanGroups(workers, {.model = GroupModelOf(options)});
     members = plan.Members();
     cut.reason = absl::StrCat("the planner chooses ", plan.Explain());
+    if (const std::string why = plan.ExplainChoice(); !why.empty()) {
+      absl::StrAppend(&cut.reason, "; ", why);
+    }
   } else {
     members = PlanGroups(workers, groups);
   }
