@@ -22,6 +22,8 @@ Machines::Machines(const Config& config, ClusterState& cluster)
       membership(config.membership_options(), state, groups),
       away(state),
       stragglers(config.stragglers, state, away, adjustments),
+      plan_measurements(state),
+      replans(state, plan_measurements, away, groups.roster()),
       tables(state, [this](NodeId server) { return membership.LoadOf(server); }),
       chains(config.chains_options(), state),
       initializations(state, chains),
@@ -44,6 +46,7 @@ void Machines::SetOptions(const Config& config) {
 
 void Machines::Start(absl::Time now) {
   membership.Start(now);
+  plan_measurements.Start(now);
   quarantines.Start();
   dispatcher.Start(now);
   snapshots.Start(now);
@@ -61,6 +64,7 @@ void Machines::Tick(absl::Time now, Answer answer) {
     OnDeath(now, death, answer);
   }
   groups.Tick(now);
+  replans.Tick(now);
   stragglers.Tick(now);
   std::vector<Barriers::Answer> withdrawn;
   barriers.Expire(now, withdrawn);
@@ -113,6 +117,7 @@ void Machines::OnDeath(absl::Time now, const Membership::Death& death, Answer an
 void Machines::OnDeparture(absl::Time now, NodeId node, Answer answer) {
   away.OnDeparture(node);
   stragglers.OnDeparture(node);
+  plan_measurements.OnDeparture(node);
   contract_fallback.OnDeparture(node);
   snapshots.OnDeparture(node);
   std::vector<Barriers::Answer> withdrawn;

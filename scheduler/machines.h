@@ -11,7 +11,9 @@
 #include "scheduler/config.h"
 #include "scheduler/groups/away_workers.h"
 #include "scheduler/groups/group_adjustments.h"
+#include "scheduler/groups/group_replans.h"
 #include "scheduler/groups/groups.h"
+#include "scheduler/groups/plan_measurements.h"
 #include "scheduler/groups/straggler_controller.h"
 #include "scheduler/nodes/membership.h"
 #include "scheduler/nodes/quarantines.h"
@@ -65,6 +67,8 @@ struct Machines {
   Membership membership;
   AwayWorkers away;
   StragglerController stragglers;
+  PlanMeasurements plan_measurements;
+  GroupReplans replans;
   Tables tables;
   Chains chains;
   Initializations initializations;

@@ -122,6 +122,7 @@ void RequestHandlers::Heartbeat(const Call& call) {
   if (request.has_progress()) {
     machines_.away.OnHeartbeat(call.now, node, request);
     machines_.stragglers.OnHeartbeat(call.now, node, request.progress());
+    machines_.plan_measurements.OnHeartbeat(node, request.progress());
     machines_.snapshots.OnProgress(call.now, node, request.progress());
   }
   machines_.contract_fallback.OnHeartbeat(node, request.load());
@@ -335,6 +336,7 @@ void RequestHandlers::FillStatus(absl::Time now, absl::Duration uptime,
   machines_.membership.FillStatus(now, status);
   machines_.away.FillStatus(now, status);
   machines_.stragglers.FillStatus(status);
+  machines_.replans.FillStatus(now, status);
   machines_.snapshots.FillStatus(now, status);
   machines_.restores.FillStatus(now, status);
   status.set_uptime_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(uptime)));

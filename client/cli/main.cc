@@ -12,6 +12,7 @@
 #include "client/cli/events/events_command.h"
 #include "client/cli/lookup/lookup_command.h"
 #include "client/cli/model/export_command.h"
+#include "client/cli/plan/plan_command.h"
 #include "client/cli/replay/replay_command.h"
 #include "client/cli/rows/export_rows_command.h"
 #include "client/cli/run/run_command.h"
@@ -41,6 +42,7 @@ constexpr Command kCommands[] = {
     {"export", "writes the model of a running cluster to a safetensors file", ExportCommand},
     {"export-rows", "writes the rows of a sparse table to files for NumPy", ExportRowsCommand},
     {"lookup", "shows rows of a sparse table", LookupCommand},
+    {"plan", "shows by what groups are planned, and what others would bring", PlanCommand},
     {"quarantine", "keeps what a producer pushes out of tables with a gate, or releases it",
      QuarantineCommand},
     {"replay", "applies a recording again, and says whether it is equal, bit for bit",

@@ -2,6 +2,8 @@
 #include "scheduler/groups/group_roster.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "common/grouping/group_planner.h"
@@ -88,6 +90,81 @@ void GroupRoster::AddMember(const proto::Group& group, NodeId worker, Transactio
   std::vector<NodeId> members = {worker};
   for (const uint64_t member : group.members()) members.push_back(NodeId(member));
   SetMembers(group, members, change);
+}
+
+std::vector<GroupId> GroupRoster::Successors(
+    const std::vector<std::vector<NodeId>>& planned) const {
+  struct Overlap {
+    size_t members = 0;
+    uint32_t group = 0;
+    size_t index = 0;
+  };
+  std::vector<Overlap> overlaps;
+  for (size_t index = 0; index < planned.size(); ++index) {
+    std::map<uint32_t, size_t> members;
+    for (const NodeId worker : planned[index]) {
+      const proto::Group* group = FindActiveGroupOf(state_.view(), worker);
+      if (group != nullptr) ++members[group->id()];
+    }
+    for (const auto& [group, count] : members) overlaps.push_back({count, group, index});
+  }
+  // Of equal ones the older group, then the first of the plan.
+  std::stable_sort(overlaps.begin(), overlaps.end(), [](const Overlap& a, const Overlap& b) {
+    return std::tie(b.members, a.group, a.index) < std::tie(a.members, b.group, b.index);
+  });
+  std::vector<GroupId> successors(planned.size());
+  std::set<uint32_t> taken;
+  for (const Overlap& overlap : overlaps) {
+    if (successors[overlap.index] != GroupId() || !taken.insert(overlap.group).second) continue;
+    successors[overlap.index] = GroupId(overlap.group);
+  }
+  return successors;
+}
+
+void GroupRoster::End(const proto::Group& group, Transaction& change) {
+  proto::Group& edited = change.Edit(group);
+  edited.clear_members();
+  edited.clear_shares();
+  edited.set_state(proto::Group::DONE);
+}
+
+size_t GroupRoster::Regroup(const std::vector<std::vector<NodeId>>& planned, Transaction& change) {
+  const std::vector<GroupId> successors = Successors(planned);
+  std::map<NodeId, GroupId> before;
+  std::vector<GroupId> ended;
+  for (const proto::Group& group : state_.view().groups()) {
+    if (group.state() != proto::Group::ACTIVE) continue;
+    for (const uint64_t member : group.members()) before[NodeId(member)] = GroupId(group.id());
+    if (std::find(successors.begin(), successors.end(), GroupId(group.id())) == successors.end()) {
+      ended.push_back(GroupId(group.id()));
+    }
+  }
+  for (const GroupId id : ended) End(*FindGroup(state_.view(), id), change);
+  size_t moved = 0;
+  for (size_t index = 0; index < planned.size(); ++index) {
+    const GroupId id = successors[index];
+    const bool has_member = std::any_of(planned[index].begin(), planned[index].end(),
+                                        [&](NodeId worker) { return before.contains(worker); });
+    bool is_changed = false;
+    for (const NodeId worker : planned[index]) {
+      const auto known = before.find(worker);
+      if (known == before.end() && has_member) newcomers_.insert(worker);
+      is_changed = is_changed || known == before.end() || known->second != id;
+      moved += known != before.end() && known->second != id ? 1 : 0;
+      change.Edit(*FindNode(state_.view(), worker)).clear_home_group();
+    }
+    if (id == GroupId()) {
+      const proto::Group& group = AddGroup(planned[index], change);
+      change.Edit(group).set_first_step(std::max(highest_step_, state_.record().steps_before()) +
+                                        1);
+      continue;
+    }
+    const proto::Group& group = *FindGroup(state_.view(), id);
+    if (is_changed || group.members_size() != static_cast<int>(planned[index].size())) {
+      SetMembers(group, planned[index], change);
+    }
+  }
+  return moved;
 }
 
 GroupId GroupRoster::TakeOut(NodeId worker, Transaction& change) {

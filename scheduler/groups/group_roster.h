@@ -40,6 +40,13 @@ class GroupRoster {
                     Transaction& change);
   // Moves a worker into a group that may have run with it before; so the worker is not a newcomer.
   void AddMember(const proto::Group& group, NodeId worker, Transaction& change);
+  // Makes these the groups: each takes over the present ACTIVE group with which it has most members
+  // in common, and gives it a new generation if its members differ; the others are new groups, and
+  // present ones that are left over are DONE, without members. Contracts wait for new groups from
+  // the step after highest_step() on. A worker that was in no group is a newcomer among members that
+  // were. Precondition: `planned` has each ALIVE member of an ACTIVE group once. Returns how many
+  // workers changed from one group to another.
+  size_t Regroup(const std::vector<std::vector<NodeId>>& planned, Transaction& change);
   // Takes a worker out of its ACTIVE group and returns that group; 0 = none.
   GroupId TakeOut(NodeId worker, Transaction& change);
 
@@ -49,6 +56,10 @@ class GroupRoster {
   bool KnowsSteps() const;
 
  private:
+  // For each of `planned` the present group that it takes over; 0 = none.
+  std::vector<GroupId> Successors(const std::vector<std::vector<NodeId>>& planned) const;
+  void End(const proto::Group& group, Transaction& change);
+
   const ClusterState& state_;
   uint64_t highest_step_ = 0;
   std::set<NodeId> heard_;

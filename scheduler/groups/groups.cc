@@ -72,7 +72,7 @@ void Groups::FormFirst(Transaction& change) {
     const proto::Group& group = roster_.AddGroup(members, change);
     if (steps_before > 0) change.Edit(group).set_first_step(steps_before + 1);
   }
-  change.Add(FirstGroupsFormed{.groups = view.groups_size()});
+  change.Add(FirstGroupsFormed{.groups = view.groups_size(), .automatic = job.plans_groups});
 }
 
 void Groups::OnDeparture(absl::Time now, const proto::Node& node, Transaction& change) {

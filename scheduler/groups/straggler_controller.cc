@@ -4,19 +4,11 @@
 #include <algorithm>
 
 #include "common/grouping/stragglers/straggler_judge.h"
+#include "scheduler/groups/measured_progress.h"
 #include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
 namespace {
-
-// A worker measures once per interval of about a second, and repeats the result until the next
-// measurement.
-bool IsNew(const proto::Progress& now, const proto::Progress& last) {
-  return now.step() != last.step() && (now.compute_seconds() != last.compute_seconds() ||
-                                       now.wait_seconds() != last.wait_seconds() ||
-                                       now.samples_per_step() != last.samples_per_step() ||
-                                       now.samples_per_second() != last.samples_per_second());
-}
 
 proto::Pace::State ToProto(StragglerJudge::State state) {
   switch (state) {
@@ -37,7 +29,7 @@ proto::Pace::State ToProto(StragglerJudge::State state) {
 void StragglerController::OnHeartbeat(absl::Time now, NodeId worker,
                                       const proto::Progress& progress) {
   proto::Progress& last = last_[worker];
-  if (!IsNew(progress, last)) return;
+  if (!IsNewMeasurement(progress, last)) return;
   Refresh();
   const auto group = group_of_.find(worker);
   if (group != group_of_.end() && HasAwayMember(now, in_force_[group->second])) return;

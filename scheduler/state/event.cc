@@ -56,7 +56,8 @@ std::string Text(const JobScaled& e) {
 }
 
 std::string Text(const FirstGroupsFormed& e) {
-  return absl::StrCat("all workers have registered: ", e.groups, " groups formed by labels");
+  return absl::StrCat("all workers have registered: ", e.groups, " groups formed by labels",
+                      e.automatic ? ", until it is known how fast they are" : "");
 }
 
 std::string Text(const LateGroupFormed& e) {
@@ -87,6 +88,18 @@ std::string Text(const GroupContinuesWithoutDraining& e) {
 std::string Text(const GroupEnded& e) {
   return absl::StrCat(Named(e.group), " ends with ", e.last_member,
                       ": no member is left that knows how far the group has come");
+}
+
+std::string Text(const GroupsPlanned& e) {
+  std::string text = absl::StrCat(e.groups, " groups planned, ", e.moved, " workers moved");
+  if (e.placed > 0) absl::StrAppend(&text, ", ", e.placed, " placed");
+  return absl::StrCat(text, ": ", e.reason);
+}
+
+std::string Text(const PlanMeasured& e) {
+  return absl::StrFormat(
+      "the plan of %d groups brings %.4g samples/s, %.4g were predicted (%+.0f %%); %.4g before",
+      e.groups, e.measured, e.predicted, (e.measured / e.predicted - 1) * 100, e.before);
 }
 
 std::string Text(const WorkerStandsBy& e) { return absl::StrCat(e.worker, " stands by"); }
@@ -319,6 +332,8 @@ absl::string_view Kind(const NodeLeft&) { return kNode; }
 absl::string_view Kind(const NodeDied&) { return kNode; }
 absl::string_view Kind(const DrainRequested&) { return kNode; }
 absl::string_view Kind(const DrainCancelled&) { return kNode; }
+absl::string_view Kind(const GroupsPlanned&) { return kGroup; }
+absl::string_view Kind(const PlanMeasured&) { return kGroup; }
 absl::string_view Kind(const WorkerStandsBy&) { return kNode; }
 absl::string_view Kind(const JobCloses&) { return kJob; }
 absl::string_view Kind(const JobStaysOpen&) { return kJob; }

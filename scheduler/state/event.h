@@ -60,6 +60,8 @@ struct JobScaled {
 // Groups of workers.
 struct FirstGroupsFormed {
   int groups = 0;
+  // JobSpec::plans_groups.
+  bool automatic = false;
 };
 struct LateGroupFormed {
   GroupId group = {};
@@ -93,6 +95,22 @@ struct GroupContinuesWithoutDraining {
 struct GroupEnded {
   GroupId group = {};
   std::string last_member = {};
+};
+// Automatic groups have changed their members.
+struct GroupsPlanned {
+  size_t groups = 0;
+  // Workers that were in another group before, and that were in none.
+  size_t moved = 0;
+  size_t placed = 0;
+  std::string reason = {};
+};
+// What the newest plan has brought: samples per second of all groups.
+struct PlanMeasured {
+  size_t groups = 0;
+  double before = 0;
+  double measured = 0;
+  // Measured before, times the change that was predicted.
+  double predicted = 0;
 };
 struct WorkerStandsBy {
   std::string worker = {};
@@ -300,18 +318,17 @@ struct UnreportedExamplesExpired {
   uint64_t examples = 0;
 };
 
-using Event =
-    std::variant<NodeRegistered, NodeLeft, NodeDied, DrainRequested, DrainCancelled, JobCloses,
-                 JobStaysOpen, JobScaled, FirstGroupsFormed, LateGroupFormed, GroupGrew,
-                 GroupRecovers, GroupContinuesWithoutLeavers, GroupContinuesWithoutDraining,
-                 GroupEnded, WorkerStandsBy, StragglerNoticed, SharesChanged, MinimumMembersChanged,
-                 WorkerMoved, WorkerEvicted, ProducerQuarantined, ProducerReleased,
-                 QuarantinesEnded, TableCreated, MomentumAddsUp, RestoreBegun, RestoreEnded,
-                 InitializationBegun, TablesInitialized, InitializationGivenUp, ShardLostForGood,
-                 TableDropped, ContractChanged, SnapshotOrdered, SnapshotPassed, SnapshotCompleted,
-                 FlushFallsBehind, SnapshotFailed, TablesRestored, ShardsReconciled,
-                 ReplicaReportsTaken, BarrierReleased, DatasetAdded, ItemsHandedOut,
-                 ExamplesFinished, PassesFinished, ExamplesReclaimed, UnreportedExamplesExpired>;
+using Event = std::variant<
+    NodeRegistered, NodeLeft, NodeDied, DrainRequested, DrainCancelled, JobCloses, JobStaysOpen,
+    JobScaled, FirstGroupsFormed, LateGroupFormed, GroupGrew, GroupRecovers,
+    GroupContinuesWithoutLeavers, GroupContinuesWithoutDraining, GroupEnded, GroupsPlanned,
+    PlanMeasured, WorkerStandsBy, StragglerNoticed, SharesChanged, MinimumMembersChanged,
+    WorkerMoved, WorkerEvicted, ProducerQuarantined, ProducerReleased, QuarantinesEnded,
+    TableCreated, MomentumAddsUp, RestoreBegun, RestoreEnded, InitializationBegun,
+    TablesInitialized, InitializationGivenUp, ShardLostForGood, TableDropped, ContractChanged,
+    SnapshotOrdered, SnapshotPassed, SnapshotCompleted, FlushFallsBehind, SnapshotFailed,
+    TablesRestored, ShardsReconciled, ReplicaReportsTaken, BarrierReleased, DatasetAdded,
+    ItemsHandedOut, ExamplesFinished, PassesFinished, ExamplesReclaimed, UnreportedExamplesExpired>;
 
 // One sentence without its full stop.
 std::string Describe(const Event& event);

@@ -47,8 +47,12 @@ absl::Status TakeFaults(const FaultChoices& choices, RunOptions& options) {
 
 void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
   file.Add("servers", &options.servers, "servers to start");
-  file.Add("groups", &options.groups, "groups of workers");
-  file.Add("workers", &options.workers_per_group, "workers in each group");
+  file.Add(
+      "groups", [&options](absl::string_view text) { return options.SetGroups(text); },
+      [&options] { return options.Groups(); },
+      "groups of workers; auto = the scheduler chooses, by what it measures");
+  file.Add("workers", &options.workers_per_group,
+           "workers in each group; with --groups auto, all workers");
   file.Add("transport", &options.transport, "how tensors travel: auto (shared memory), tcp or ipc");
   file.Add("server-loops", &options.server_loops, "data loops of each server; 0 = its default");
   file.Add(

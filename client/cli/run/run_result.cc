@@ -29,7 +29,11 @@ Json Result(const RunOptions& options, const RunOutcome& outcome) {
   Json json = Json::parse(outcome.result, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) json = Json::object();
   json["servers"] = options.servers;
-  json["groups"] = options.groups;
+  if (options.plans_groups) {
+    json["groups"] = options.Groups();
+  } else {
+    json["groups"] = options.groups;
+  }
   json["workers"] = options.workers();
   json["wall_seconds"] = std::round(absl::ToDoubleSeconds(outcome.wall) * 1000) / 1000;
   if (const client::StepTimes times = outcome.history.MeanStepTimes(); times.total() > 0) {
@@ -131,8 +135,10 @@ std::vector<std::string> LossLines(const RunOutcome& outcome) {
 
 Report MakeReport(const RunOptions& options, const RunOutcome& outcome, absl::string_view date) {
   Report report;
-  report.title = absl::StrCat(FileName(options.program[0]), " in ", Plural(options.groups, "group"),
-                              " of ", Plural(options.workers_per_group, "worker"));
+  const std::string groups =
+      options.plans_groups ? "planned groups" : Plural(options.groups, "group");
+  report.title = absl::StrCat(FileName(options.program[0]), " in ", groups, " of ",
+                              Plural(options.workers_per_group, "worker"));
   report.failed = !outcome.status.ok();
   report.outcome = absl::StrCat(report.failed ? "Failed after " : "Finished in ",
                                 ShowSeconds(absl::ToDoubleSeconds(outcome.wall)),
@@ -155,8 +161,9 @@ Report MakeReport(const RunOptions& options, const RunOutcome& outcome, absl::st
                       ? absl::StrCat(options.servers)
                       : absl::StrCat(options.servers, " with ",
                                      Plural(options.server_loops, "data loop"), " each")},
-      {"groups", absl::StrCat(options.groups)},
-      {"workers per group", absl::StrCat(options.workers_per_group)},
+      {"groups", options.Groups()},
+      {options.plans_groups ? "workers" : "workers per group",
+       absl::StrCat(options.workers_per_group)},
       {"transport", options.transport},
   };
   for (const Incident& incident : outcome.incidents.incidents()) {

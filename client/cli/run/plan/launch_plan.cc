@@ -44,10 +44,9 @@ Program SchedulerProgram(const RunOptions& options, const LocalPaths& paths) {
       .name = "scheduler",
       .arguments = {paths.scheduler_binary, "--job", options.job, "--host", kHost, "--port",
                     absl::StrCat(paths.port), "--port-file", paths.port_file, "--servers",
-                    absl::StrCat(options.servers), "--groups", absl::StrCat(options.groups),
-                    "--workers", absl::StrCat(options.workers_per_group), "--log-file",
-                    paths.scheduler_log, "--stragglers",
-                    std::string(StragglerRungName(options.stragglers))},
+                    absl::StrCat(options.servers), "--groups", options.Groups(), "--workers",
+                    absl::StrCat(options.workers_per_group), "--log-file", paths.scheduler_log,
+                    "--stragglers", std::string(StragglerRungName(options.stragglers))},
       .environment = CommonEnvironment()};
   AddIfGiven("--tls", options.TlsOf(IdentityRole::kScheduler), program);
   AddIfGiven("--store", options.store, program);

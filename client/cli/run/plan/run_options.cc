@@ -69,6 +69,19 @@ absl::StatusOr<FaultPlan> ParseKills(absl::string_view text) {
   return plan;
 }
 
+absl::Status RunOptions::SetGroups(absl::string_view text) {
+  plans_groups = text == "auto";
+  if (plans_groups) {
+    groups = 1;
+  } else if (!absl::SimpleAtoi(text, &groups)) {
+    return absl::InvalidArgumentError(
+        "no number of groups; write one, or auto to let the scheduler choose");
+  }
+  return absl::OkStatus();
+}
+
+std::string RunOptions::Groups() const { return plans_groups ? "auto" : absl::StrCat(groups); }
+
 absl::Status RunOptions::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--servers", servers, 1, kProcessesMax));
   COVEY_RETURN_IF_ERROR(InRange("--groups", groups, 1, kProcessesMax));

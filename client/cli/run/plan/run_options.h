@@ -23,6 +23,8 @@ struct RunOptions {
   uint32_t servers = 1;
   uint32_t groups = 1;
   uint32_t workers_per_group = 1;
+  // The scheduler chooses the groups: `groups` is 1, and `workers_per_group` are all workers.
+  bool plans_groups = false;
   // How tensors travel (common/net/data_transport.h).
   std::string transport = "auto";
   std::string job = "run";
@@ -86,6 +88,9 @@ struct RunOptions {
   std::string TlsOf(IdentityRole role) const;
 
   uint32_t workers() const { return groups * workers_per_group; }
+  // `groups` as text: a number, or "auto" for plans_groups. INVALID_ARGUMENT: it is something else.
+  absl::Status SetGroups(absl::string_view text);
+  std::string Groups() const;
 
   // "server-0", …: all nodes that are started initially.
   std::vector<std::string> NodeNames() const;

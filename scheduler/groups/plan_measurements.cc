@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/groups/plan_measurements.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/contract/statistical_cost.h"
+#include "common/table/definition.h"
+#include "scheduler/groups/measured_progress.h"
+#include "scheduler/state/view_lookup.h"
+
+namespace covey::scheduler {
+namespace {
+
+// With fewer a speed is not believed; older ones are forgotten.
+constexpr size_t kMeasurementsMin = 3;
+constexpr size_t kMeasurementsKept = 5;
+
+double Median(const std::deque<double>& of) {
+  std::vector<double> values(of.begin(), of.end());
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+size_t CountServers(const proto::ClusterView& view) {
+  return static_cast<size_t>(
+      std::count_if(view.nodes().begin(), view.nodes().end(), [](const proto::Node& node) {
+        return node.role() == proto::SERVER && node.state() == proto::Node::ALIVE;
+      }));
+}
+
+}  // namespace
+
+void PlanMeasurements::OnHeartbeat(NodeId worker, const proto::Progress& progress) {
+  Measured& measured = measured_[worker];
+  if (!IsNewMeasurement(progress, measured.last)) return;
+  measured.last = progress;
+  if (!(progress.compute_seconds() > 0) || !(progress.samples_per_step() > 0)) return;
+  measured.speeds.push_back(progress.samples_per_step() / progress.compute_seconds());
+  measured.rates.push_back(progress.samples_per_second());
+  if (measured.speeds.size() <= kMeasurementsKept) return;
+  measured.speeds.pop_front();
+  measured.rates.pop_front();
+}
+
+void PlanMeasurements::OnDeparture(NodeId node) {
+  measured_.erase(node);
+  const proto::Node* departed = FindNode(state_.view(), node);
+  if (departed != nullptr && departed->role() == proto::WORKER &&
+      departed->state() == proto::Node::DEAD) {
+    ++deaths_[departed->rank()];
+  }
+}
+
+void PlanMeasurements::SetCosts(const LinkCosts& costs, std::string source) {
+  costs_ = costs;
+  costs_source_ = std::move(source);
+}
+
+std::vector<NodeId> PlanMeasurements::Workers() const {
+  std::set<uint64_t> in_groups;
+  for (const proto::Group& group : state_.view().groups()) {
+    if (group.state() == proto::Group::ACTIVE) {
+      in_groups.insert(group.members().begin(), group.members().end());
+    }
+  }
+  std::vector<NodeId> workers;
+  for (const proto::Node& node : state_.view().nodes()) {
+    const bool is_evicted = node.home_group() != 0 && !in_groups.contains(node.id());
+    if (node.role() == proto::WORKER && node.state() == proto::Node::ALIVE && !node.draining() &&
+        !is_evicted) {
+      workers.push_back(NodeId(node.id()));
+    }
+  }
+  return workers;
+}
+
+bool PlanMeasurements::Know(const std::vector<NodeId>& workers) const {
+  return std::all_of(workers.begin(), workers.end(), [this](NodeId worker) {
+    const auto measured = measured_.find(worker);
+    return measured != measured_.end() && measured->second.speeds.size() >= kMeasurementsMin;
+  });
+}
+
+double PlanMeasurements::SpeedOf(NodeId worker) const {
+  const auto measured = measured_.find(worker);
+  if (measured == measured_.end() || measured->second.speeds.size() < kMeasurementsMin) return 0;
+  return Median(measured->second.speeds);
+}
+
+double PlanMeasurements::StepSeconds(NodeId worker) const {
+  const auto measured = measured_.find(worker);
+  if (measured == measured_.end()) return 0;
+  return measured->second.last.compute_seconds() + measured->second.last.wait_seconds();
+}
+
+double PlanMeasurements::SamplesPerSecond() const {
+  double samples_per_second = 0;
+  for (const proto::Group& group : state_.view().groups()) {
+    if (group.state() != proto::Group::ACTIVE) continue;
+    for (const uint64_t member : group.members()) {
+      const auto measured = measured_.find(NodeId(member));
+      if (measured == measured_.end() || measured->second.rates.empty()) continue;
+      samples_per_second += Median(measured->second.rates);
+    }
+  }
+  return samples_per_second;
+}
+
+PlanInputs PlanMeasurements::Inputs(absl::Time now) const {
+  PlanInputs inputs;
+  const double hours = std::max(1.0, absl::ToDoubleHours(now - started_));
+  size_t known = 0;
+  uint64_t deaths = 0;
+  std::vector<double> samples, recoveries;
+  for (const NodeId id : Workers()) {
+    const proto::Node& node = *FindNode(state_.view(), id);
+    PlannedWorker worker{.node = id, .rank = node.rank(), .labels = node.labels()};
+    worker.speed = SpeedOf(id);
+    if (worker.speed > 0) ++known;
+    if (const auto died = deaths_.find(node.rank()); died != deaths_.end()) {
+      worker.failures_per_hour = static_cast<double>(died->second) / hours;
+      deaths += died->second;
+    }
+    if (const auto measured = measured_.find(id); measured != measured_.end()) {
+      const proto::Progress& last = measured->second.last;
+      if (last.samples_per_step() > 0) samples.push_back(last.samples_per_step());
+      if (last.recovery_seconds() > 0) recoveries.push_back(last.recovery_seconds());
+    }
+    inputs.workers.push_back(std::move(worker));
+  }
+  if (!samples.empty()) {
+    inputs.model.samples_per_step =
+        std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
+  }
+  if (!recoveries.empty()) {
+    inputs.model.recovery_seconds = std::accumulate(recoveries.begin(), recoveries.end(), 0.0) /
+                                    static_cast<double>(recoveries.size());
+  }
+  inputs.model.costs = costs_;
+  inputs.sources = {
+      absl::StrFormat("speeds: measured, of %d of %d workers; %.4g samples per step", known,
+                      inputs.workers.size(), inputs.model.samples_per_step),
+      absl::StrFormat("failures: %d deaths in %.3g h; %.3g s to recover (%s)", deaths,
+                      absl::ToDoubleHours(now - started_), inputs.model.recovery_seconds,
+                      recoveries.empty() ? "assumed" : "measured"),
+      costs_source_};
+  AddTables(inputs);
+  return inputs;
+}
+
+void PlanMeasurements::AddTables(PlanInputs& inputs) const {
+  const double servers = static_cast<double>(std::max<size_t>(1, CountServers(state_.view())));
+  const double server_speed = servers * costs_.at(Level::kCluster).bytes_per_second;
+  ThroughputParameters& model = inputs.model;
+  model.statistical_penalty = 0;
+  size_t sparse = 0;
+  std::string dearest = "none";
+  for (const proto::Table& table : state_.view().tables()) {
+    const auto definition = TableDefinition::InForce(table);
+    if (!definition.ok()) continue;
+    const Contract& contract = definition->contract;
+    inputs.in_step = inputs.in_step || KeepsGroupsInStep(contract);
+    if (dearest == "none" || StatisticalPenalty(contract) > model.statistical_penalty) {
+      dearest = ContractName(contract);
+      model.statistical_penalty = StatisticalPenalty(contract);
+    }
+    if (definition->sparse) {
+      ++sparse;
+      continue;
+    }
+    const double bytes =
+        static_cast<double>(EncodedBytes(definition->gradient_format, definition->elements));
+    model.gradient_bytes += bytes;
+    model.server_seconds_per_group +=
+        2 * bytes / server_speed / static_cast<double>(contract.local_steps);
+  }
+  inputs.sources.push_back(absl::StrFormat(
+      "gradient: %.4g MB in %d tables%s; %d servers", model.gradient_bytes / 1e6,
+      state_.view().tables_size(),
+      sparse == 0 ? "" : absl::StrFormat(", without the rows of %d sparse ones", sparse), servers));
+  inputs.sources.push_back(
+      inputs.in_step ? absl::StrCat("contract: ", dearest, ", groups wait for each other")
+                     : absl::StrFormat("contract: %s, progress per sample falls as groups^-%.2f",
+                                       dearest, model.statistical_penalty));
+}
+
+}  // namespace covey::scheduler

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "common/cluster/link_costs.h"
+#include "common/grouping/plan_inputs.h"
+#include "proto/scheduler.pb.h"
+#include "scheduler/state/cluster_state.h"
+
+namespace covey::scheduler {
+
+// What groups are planned by, as far as the scheduler knows it: how fast workers compute and how
+// often they fail, what their tables are, and what links cost.
+//
+//   speed              the median of a worker's newest measurements, in heartbeats
+//   failures per hour  deaths of the worker's rank since the scheduler started, over the time since
+//                      then, at least an hour
+//   gradient           the bytes of all dense tables in their wire formats; rows of sparse tables
+//                      are not counted, because their number changes with each step
+//   servers            the gradient goes to them and comes back at the speed of a link that leaves
+//                      every named domain, over all servers; under local once per round
+//   statistical cost   that of the table with the highest (common/contract/statistical_cost.h)
+//   recovery           the mean of what workers have measured
+//
+// Actor-confined, deterministic. `state` outlives it. Measurements are lost at a restart of the
+// scheduler.
+class PlanMeasurements {
+ public:
+  explicit PlanMeasurements(const ClusterState& state) : state_(state) {}
+
+  // To be called once, before anything else.
+  void Start(absl::Time now) { started_ = now; }
+  // The progress of a worker, from its heartbeat.
+  void OnHeartbeat(NodeId worker, const proto::Progress& progress);
+  // A node is no longer ALIVE.
+  void OnDeparture(NodeId node);
+  // What links cost from now on; `source` is for users. Until then the defaults of LinkCosts hold.
+  void SetCosts(const LinkCosts& costs, std::string source);
+
+  // The workers that can be in groups, in growing order: ALIVE, not draining, not evicted.
+  std::vector<NodeId> Workers() const;
+  // Whether all of these have been measured often enough for their speeds to be believed.
+  bool Know(const std::vector<NodeId>& workers) const;
+  // Of Workers(), of which there is at least one. Speeds that are not known are 0.
+  PlanInputs Inputs(absl::Time now) const;
+  // Samples per second of all members of ACTIVE groups: the median of each one's newest
+  // measurements.
+  double SamplesPerSecond() const;
+  // A worker's newest step, from its begin to its end; 0 = not known yet.
+  double StepSeconds(NodeId worker) const;
+
+ private:
+  struct Measured {
+    proto::Progress last;
+    // The newest last.
+    std::deque<double> speeds;
+    std::deque<double> rates;  // samples per second, waiting included
+  };
+
+  double SpeedOf(NodeId worker) const;
+  void AddTables(PlanInputs& inputs) const;
+
+  const ClusterState& state_;
+  absl::Time started_;
+  LinkCosts costs_;
+  std::string costs_source_ = "links: assumed, 25 Gbit/s Ethernet";
+  std::map<NodeId, Measured> measured_;
+  std::map<uint32_t, uint64_t> deaths_;  // by rank
+};
+
+}  // namespace covey::scheduler
