@@ -70,7 +70,7 @@ void GroupReplans::Tick(absl::Time now) {
   }
   next_ = now + std::max(kEvery, static_cast<int64_t>(workers.size()) * kEveryPerWorker);
   if (trial_ && EndTrial(now, workers)) return;
-  PlanAgain(now, workers);
+  PlanAgain(now);
 }
 
 void GroupReplans::PlaceWaiting(absl::Time now, const std::vector<NodeId>& workers) {
@@ -94,7 +94,7 @@ void GroupReplans::PlaceWaiting(absl::Time now, const std::vector<NodeId>& worke
   next_ = now + kLookAgain;
 }
 
-void GroupReplans::PlanAgain(absl::Time now, const std::vector<NodeId>& workers) {
+void GroupReplans::PlanAgain(absl::Time now) {
   const PlanInputs inputs = measurements_.Inputs(now);
   const GroupList present = Present();
   ReplanDecision decision = Replan(inputs.workers, present, inputs.options(), gain_min_);

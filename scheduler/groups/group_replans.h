@@ -71,7 +71,7 @@ class GroupReplans {
   std::vector<NodeId> Unplaced(const std::vector<NodeId>& workers) const;
   bool AnyAway(absl::Time now, const std::vector<NodeId>& workers) const;
   void PlaceWaiting(absl::Time now, const std::vector<NodeId>& workers);
-  void PlanAgain(absl::Time now, const std::vector<NodeId>& workers);
+  void PlanAgain(absl::Time now);
   // Compares the plan under way with the groups before it; true: these have come back.
   bool EndTrial(absl::Time now, const std::vector<NodeId>& workers);
   void Apply(const GroupList& groups, const std::string& reason);
