@@ -145,13 +145,16 @@ const proto::Table* ClusterView::FindTable(absl::string_view name) const {
 }
 
 const proto::Group* ClusterView::GroupOf(NodeId worker) const {
+  const proto::Group* ended = nullptr;
   for (const proto::Group& group : proto_.groups()) {
-    if (std::find(group.members().begin(), group.members().end(), worker.value()) !=
+    if (std::find(group.members().begin(), group.members().end(), worker.value()) ==
         group.members().end()) {
-      return &group;
+      continue;
     }
+    if (group.state() == proto::Group::ACTIVE) return &group;
+    ended = &group;
   }
-  return nullptr;
+  return ended;
 }
 
 const proto::Shard* ClusterView::FindShard(ShardId id) const {

@@ -14,8 +14,8 @@
 namespace covey::scheduler {
 namespace {
 
-// No prediction is believed that promises less than this much more, however wrong others were.
-constexpr double kGainMinMax = 1;
+// However wrong predictions were, one that promises more than this is tried.
+constexpr double kGainMinMax = 10;
 // A look that finds workers unmeasured, or away, is repeated after this time.
 constexpr absl::Duration kLookAgain = absl::Seconds(1);
 // A plan that makes less of the progress before it is given up.

@@ -63,10 +63,16 @@ class GroupReplansTest : public ::testing::Test {
     proto::Table& table = *state_.mutable_view()->add_tables();
     table.set_id(static_cast<uint32_t>(state_.view().tables_size()));
     table.mutable_spec()->set_name(absl::StrCat("w", table.id()));
+    table.mutable_spec()->set_data_type(proto::FLOAT32);
     table.mutable_spec()->add_shape(1000);
     table.mutable_spec()->mutable_optimizer()->set_kind(proto::Optimizer::SGD);
     table.mutable_spec()->mutable_learning_rate()->set_base(0.1);
     SetContract(contract, table);
+    proto::Shard& shard = *table.add_shards();
+    shard.set_element_count(1000);
+    proto::Replica& head = *shard.add_chain();
+    head.set_node(2);
+    head.set_loop(1);
   }
   static void SetContract(const std::string& contract, proto::Table& table) {
     *table.mutable_contract() = ContractToProto(*ParseContract(contract));
@@ -87,7 +93,8 @@ class GroupReplansTest : public ::testing::Test {
     away_.OnHeartbeat(now_, NodeId(node), beat);
     measurements_.OnHeartbeat(NodeId(node), progress);
   }
-  // Each group steps at the pace of its slowest member, times `friction`.
+  // Each group steps at the pace of its slowest member; several groups take `friction_` times as
+  // long.
   void Run(absl::Duration duration) {
     for (const absl::Time end = now_ + duration; now_ < end;) {
       now_ += absl::Milliseconds(500);
@@ -295,7 +302,7 @@ TEST_F(OrderedGroupsTest, AGroupKeepsItsNumberWithMostOfItsMembers) {
   EXPECT_EQ(state_.view().groups(1).generation(), 2u);
 }
 
-TEST_F(OrderedGroupsTest, AGroupThatIsLeftOverEndsWithoutMembers) {
+TEST_F(OrderedGroupsTest, AGroupThatIsLeftOverEnds) {
   Transaction change(state_);
   const std::vector<NodeId> all = {NodeId(3), NodeId(4), NodeId(5), NodeId(6)};
   EXPECT_EQ(groups_.roster().Regroup({all}, change), 2u);

@@ -121,13 +121,6 @@ std::vector<GroupId> GroupRoster::Successors(
   return successors;
 }
 
-void GroupRoster::End(const proto::Group& group, Transaction& change) {
-  proto::Group& edited = change.Edit(group);
-  edited.clear_members();
-  edited.clear_shares();
-  edited.set_state(proto::Group::DONE);
-}
-
 size_t GroupRoster::Regroup(const std::vector<std::vector<NodeId>>& planned, Transaction& change) {
   const std::vector<GroupId> successors = Successors(planned);
   std::map<NodeId, GroupId> before;
@@ -139,7 +132,9 @@ size_t GroupRoster::Regroup(const std::vector<std::vector<NodeId>>& planned, Tra
       ended.push_back(GroupId(group.id()));
     }
   }
-  for (const GroupId id : ended) End(*FindGroup(state_.view(), id), change);
+  for (const GroupId id : ended) {
+    change.Edit(*FindGroup(state_.view(), id)).set_state(proto::Group::DONE);
+  }
   size_t moved = 0;
   for (size_t index = 0; index < planned.size(); ++index) {
     const GroupId id = successors[index];

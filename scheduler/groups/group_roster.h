@@ -42,7 +42,7 @@ class GroupRoster {
   void AddMember(const proto::Group& group, NodeId worker, Transaction& change);
   // Makes these the groups: each takes over the present ACTIVE group with which it has most members
   // in common, and gives it a new generation if its members differ; the others are new groups, and
-  // present ones that are left over are DONE, without members. Contracts wait for new groups from
+  // present ones that are left over are DONE. Contracts wait for new groups from
   // the step after highest_step() on. A worker that was in no group is a newcomer among members that
   // were. Precondition: `planned` has each ALIVE member of an ACTIVE group once. Returns how many
   // workers changed from one group to another.
@@ -58,7 +58,6 @@ class GroupRoster {
  private:
   // For each of `planned` the present group that it takes over; 0 = none.
   std::vector<GroupId> Successors(const std::vector<std::vector<NodeId>>& planned) const;
-  void End(const proto::Group& group, Transaction& change);
 
   const ClusterState& state_;
   uint64_t highest_step_ = 0;
