@@ -105,11 +105,14 @@ void GroupReplans::PlanAgain(absl::Time now) {
     return;
   }
   wants_other_groups_ = false;
-  const GroupPlan before = EvaluateGroups(inputs.workers, present, inputs.model);
-  trial_ = Trial{.before = present,
-                 .measured_before = measurements_.SamplesPerSecond(),
-                 .throughput_ratio = decision.plan.samples_per_second / before.samples_per_second,
-                 .statistical_ratio = decision.plan.statistical_factor / before.statistical_factor};
+  if (!inputs.in_step) {
+    const GroupPlan before = EvaluateGroups(inputs.workers, present, inputs.model);
+    trial_ =
+        Trial{.before = present,
+              .measured_before = measurements_.SamplesPerSecond(),
+              .throughput_ratio = decision.plan.samples_per_second / before.samples_per_second,
+              .statistical_ratio = decision.plan.statistical_factor / before.statistical_factor};
+  }
   const std::string why = decision.plan.ExplainChoice();
   Apply(decision.plan.Members(),
         why.empty() ? decision.reason : absl::StrCat(decision.reason, "; ", why));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/cluster/view.h"
 #include "common/contract/contract.h"
+#include "common/table/definition.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "scheduler/nodes/membership.h"
@@ -68,6 +69,8 @@ class GroupReplansTest : public ::testing::Test {
     table.mutable_spec()->mutable_optimizer()->set_kind(proto::Optimizer::SGD);
     table.mutable_spec()->mutable_learning_rate()->set_base(0.1);
     SetContract(contract, table);
+    *table.mutable_spec()->mutable_contract() = table.contract();
+    EXPECT_EQ(TableDefinition::InForce(table).status(), absl::OkStatus());
     proto::Shard& shard = *table.add_shards();
     shard.set_element_count(1000);
     proto::Replica& head = *shard.add_chain();
