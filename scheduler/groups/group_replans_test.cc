@@ -242,10 +242,12 @@ TEST_F(GroupReplansTest, WithoutATableNothingIsPlanned) {
 
 TEST_F(GroupReplansTest, AnEvictedWorkerStaysOut) {
   state_.mutable_view()->mutable_nodes(4)->set_home_group(1);
-  Transaction change(state_);
-  groups_.roster().TakeOut(NodeId(6), change);
-  change.Add(WorkerStandsBy{.worker = "worker-3"});
-  change.Commit();
+  {
+    Transaction change(state_);
+    groups_.roster().TakeOut(NodeId(6), change);
+    change.Add(WorkerStandsBy{.worker = "worker-3"});
+    change.Commit();
+  }
   Run(absl::Minutes(1));
   for (const auto& group : Groups()) EXPECT_THAT(group, ::testing::Not(::testing::Contains(6)));
 }
