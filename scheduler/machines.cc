@@ -13,6 +13,10 @@ namespace {
 // leave after this time, the scheduler alone ends, and the job goes on.
 constexpr absl::Duration kServersFollowMax = absl::Seconds(1);
 
+PlanMeasurements::Options PlanOptions(const Config& config) {
+  return {.shifts_samples = config.stragglers.highest >= StragglerRung::kShift};
+}
+
 }  // namespace
 
 Machines::Machines(const Config& config, ClusterState& cluster)
@@ -22,7 +26,7 @@ Machines::Machines(const Config& config, ClusterState& cluster)
       membership(config.membership_options(), state, groups),
       away(state),
       stragglers(config.stragglers, state, away, adjustments),
-      plan_measurements(state),
+      plan_measurements(PlanOptions(config), state),
       replans(state, plan_measurements, away, groups.roster()),
       tables(state, [this](NodeId server) { return membership.LoadOf(server); }),
       chains(config.chains_options(), state),
@@ -39,6 +43,7 @@ Machines::Machines(const Config& config, ClusterState& cluster)
 void Machines::SetOptions(const Config& config) {
   groups.SetOptions(config.groups_options());
   stragglers.SetOptions(config.stragglers);
+  plan_measurements.SetOptions(PlanOptions(config));
   chains.SetOptions(config.chains_options());
   contract_fallback.SetOptions({.enabled = config.contract_fallback});
   snapshots.SetSchedule(config.snapshots_options());

@@ -279,6 +279,7 @@ absl::StatusOr<uint64_t> HybridStep::SamplesFor(uint64_t group_batch) const {
   COVEY_RETURN_IF_ERROR(core_.Run([&](WorkerActor& actor, absl::Time, Outbox&) {
     const Communicator& group = actor.group();
     if (!group.formed()) return;
+    actor.NoteFollowsShares();
     const ClusterView& view = *actor.client().member().view();
     samples = DivideSamples(group_batch, SharesOf(view, group), group.size())[group.rank()];
   }));

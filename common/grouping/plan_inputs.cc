@@ -69,6 +69,7 @@ void SetPlanInputs(const PlanInputs& inputs, proto::PlanInputs& message) {
   message.set_server_seconds_per_group(model.server_seconds_per_group);
   message.set_statistical_penalty(model.statistical_penalty);
   message.set_recovery_seconds(model.recovery_seconds);
+  message.set_shares_follow_speed(model.shares_follow_speed);
   message.set_groups_in_step(inputs.in_step);
   for (const std::string& source : inputs.sources) message.add_sources(source);
 }
@@ -107,6 +108,7 @@ absl::StatusOr<PlanInputs> ReadPlanInputs(const proto::PlanInputs& message,
   model.server_seconds_per_group = message.server_seconds_per_group();
   model.statistical_penalty = message.statistical_penalty();
   model.recovery_seconds = message.recovery_seconds();
+  model.shares_follow_speed = message.shares_follow_speed();
   inputs.in_step = message.groups_in_step();
   inputs.sources.assign(message.sources().begin(), message.sources().end());
   return inputs;

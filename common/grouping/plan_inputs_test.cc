@@ -26,6 +26,7 @@ PlanInputs Inputs() {
   inputs.model.server_seconds_per_group = 0.001;
   inputs.model.statistical_penalty = 0.25;
   inputs.model.recovery_seconds = 7;
+  inputs.model.shares_follow_speed = false;
   inputs.model.costs.at(Level::kRack).uplink_bytes_per_second = 1e8;
   inputs.sources = {"speeds: measured"};
   return inputs;

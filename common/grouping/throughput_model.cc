@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "common/grouping/stragglers/straggler_options.h"
+
 namespace covey {
 namespace {
 
@@ -87,7 +89,15 @@ double ThroughputModel::ExpectedSlowest(std::span<const uint32_t> members) const
   seconds.reserve(members.size());
   for (const uint32_t member : members) seconds.push_back(seconds_[member]);
   double slowest = 0;
-  if (std::adjacent_find(seconds.begin(), seconds.end(), std::not_equal_to<>()) == seconds.end()) {
+  if (model_.shares_follow_speed) {
+    double speeds = 0;
+    for (const double each : seconds) speeds += 1 / each;
+    slowest =
+        std::max(static_cast<double>(seconds.size()) / speeds,
+                 StragglerOptions().share_min * *std::max_element(seconds.begin(), seconds.end())) *
+        slowest_of_[seconds.size()];
+  } else if (std::adjacent_find(seconds.begin(), seconds.end(), std::not_equal_to<>()) ==
+             seconds.end()) {
     slowest = seconds.front() * slowest_of_[seconds.size()];
   } else {
     std::sort(seconds.begin(), seconds.end(), std::greater<>());

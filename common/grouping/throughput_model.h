@@ -30,6 +30,10 @@ struct PlannedWorker {
 struct ThroughputParameters {
   // Samples that one member computes per step.
   double samples_per_step = 32;
+  // Members get parts of the group's samples in proportion to their speeds (the straggler ladder's
+  // shares), so that none waits for a slow one; each at least StragglerOptions::share_min of an
+  // even part.
+  bool shares_follow_speed = false;
   // Bytes that a step reduces and gathers; 0 = only latency counts.
   double gradient_bytes = 0;
   LinkCosts costs;
@@ -78,7 +82,8 @@ class ThroughputModel {
   //   compute        max over i of t_i exp(sigma e_i), t_i the i-th longest time, e_i the expected
   //                  maximum of i standard normals (Blom 1958): the slowest i are at least as slow
   //                  as t_i; then the chance of a hiccup, if that takes longer. Within 3 % of
-  //                  trials, plus 0.3 sigma
+  //                  trials, plus 0.3 sigma. With shares that follow speed all t_i are equal: their
+  //                  harmonic mean
   //   communication  the hierarchical all-reduce and the way to the servers. Of p places that meet
   //                  at a level, each sends 2 (p - 1) / p of the gradient, or of what it holds of
   //                  it by then; levels work at once, so the slower of a member's own link and the

@@ -57,6 +57,18 @@ double SlowestByTrial(const std::vector<PlannedWorker>& workers,
   return sum / kSteps;
 }
 
+TEST(GroupRateTest, SharesThatFollowSpeedAddTheSpeedsUp) {
+  std::vector<PlannedWorker> workers = Workers(4, 100);
+  workers[3].speed = 20;
+  ThroughputParameters model{.samples_per_step = 10, .noise_sigma = 0};
+  EXPECT_NEAR(RateAll(workers, model).compute_seconds, 0.5, 1e-9);
+  model.shares_follow_speed = true;
+  EXPECT_NEAR(4 * 10 / RateAll(workers, model).compute_seconds, 320, 1e-6);
+  // A tenth of an even share is the least.
+  workers[3].speed = 0.1;
+  EXPECT_NEAR(RateAll(workers, model).compute_seconds, 10, 1e-6);
+}
+
 TEST(GroupRateTest, ExpectsTheSlowestMemberAsTrialsDo) {
   Random random(6);
   for (const double sigma : {0.02, 0.1, 0.3}) {

@@ -90,6 +90,7 @@ class GroupReplansTest : public ::testing::Test {
     // Two measurements are never equal.
     progress.set_wait_seconds(group_step_seconds - kBatch / speed + 1e-9 * steps_);
     progress.set_samples_per_second(kBatch / group_step_seconds);
+    progress.set_follows_shares(follows_shares_);
     if (is_away_.contains(node)) beat.mutable_away()->set_left_ms(60'000);
     if (is_away_.contains(node)) beat.mutable_away()->set_reason("evaluation");
     membership_.OnHeartbeat(now_, NodeId(node), beat);
@@ -130,6 +131,7 @@ class GroupReplansTest : public ::testing::Test {
   uint64_t steps_ = 0;
   std::map<uint64_t, double> speeds_ = {{3, 100}, {4, 20}, {5, 100}, {6, 20}, {7, 100}, {8, 20}};
   double friction_ = 1;
+  bool follows_shares_ = false;
   std::set<uint64_t> is_away_;
   std::vector<std::string> news_;
 
@@ -137,7 +139,7 @@ class GroupReplansTest : public ::testing::Test {
   scheduler::Groups groups_{{}, state_};
   Membership membership_{{}, state_, groups_};
   AwayWorkers away_{state_};
-  PlanMeasurements measurements_{state_};
+  PlanMeasurements measurements_{{.shifts_samples = true}, state_};
   GroupReplans replans_{state_, measurements_, away_, groups_.roster()};
 };
 
@@ -227,6 +229,12 @@ TEST_F(GroupReplansTest, GroupsThatWaitForEachOtherAreOne) {
   Run(absl::Seconds(6));
   ASSERT_EQ(CountGroups(), 2u);
   SetContract("bsp", *state_.mutable_view()->mutable_tables(0));
+  Run(absl::Minutes(1));
+  EXPECT_EQ(CountGroups(), 1u);
+}
+
+TEST_F(GroupReplansTest, GroupsThatDivideTheirSamplesBySpeedNeedNoEqualMembers) {
+  follows_shares_ = true;
   Run(absl::Minutes(1));
   EXPECT_EQ(CountGroups(), 1u);
 }

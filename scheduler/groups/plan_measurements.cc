@@ -112,13 +112,22 @@ double PlanMeasurements::SamplesPerSecond() const {
   return samples_per_second;
 }
 
+bool PlanMeasurements::SharesFollowSpeed(const std::vector<NodeId>& workers) const {
+  return options_.shifts_samples && std::all_of(workers.begin(), workers.end(), [this](NodeId id) {
+           const auto measured = measured_.find(id);
+           return measured != measured_.end() && measured->second.last.follows_shares();
+         });
+}
+
 PlanInputs PlanMeasurements::Inputs(absl::Time now) const {
   PlanInputs inputs;
+  const std::vector<NodeId> workers = Workers();
+  inputs.model.shares_follow_speed = SharesFollowSpeed(workers);
   const double hours = std::max(1.0, absl::ToDoubleHours(now - started_));
   size_t known = 0;
   uint64_t deaths = 0;
   std::vector<double> samples, recoveries;
-  for (const NodeId id : Workers()) {
+  for (const NodeId id : workers) {
     const proto::Node& node = *FindNode(state_.view(), id);
     PlannedWorker worker{.node = id, .rank = node.rank(), .labels = node.labels()};
     worker.speed = SpeedOf(id);
@@ -144,8 +153,9 @@ PlanInputs PlanMeasurements::Inputs(absl::Time now) const {
   }
   inputs.model.costs = costs_;
   inputs.sources = {
-      absl::StrFormat("speeds: measured, of %d of %d workers; %.4g samples per step", known,
-                      inputs.workers.size(), inputs.model.samples_per_step),
+      absl::StrFormat("speeds: measured, of %d of %d workers; %.4g samples per step%s", known,
+                      inputs.workers.size(), inputs.model.samples_per_step,
+                      inputs.model.shares_follow_speed ? ", which a group divides by speed" : ""),
       absl::StrFormat("failures: %d deaths in %.3g h; %.3g s to recover (%s)", deaths,
                       absl::ToDoubleHours(now - started_), inputs.model.recovery_seconds,
                       recoveries.empty() ? "assumed" : "measured"),

@@ -34,8 +34,17 @@ namespace covey::scheduler {
 // scheduler.
 class PlanMeasurements {
  public:
-  explicit PlanMeasurements(const ClusterState& state) : state_(state) {}
+  struct Options {
+    // Groups divide their samples by the speeds of their members where programs follow
+    // (StragglerRung::kShift).
+    bool shifts_samples = false;
+  };
 
+  PlanMeasurements(const Options& options, const ClusterState& state)
+      : options_(options), state_(state) {}
+
+  // From the next call on.
+  void SetOptions(const Options& options) { options_ = options; }
   // To be called once, before anything else.
   void Start(absl::Time now) { started_ = now; }
   // The progress of a worker, from its heartbeat.
@@ -66,8 +75,10 @@ class PlanMeasurements {
   };
 
   double SpeedOf(NodeId worker) const;
+  bool SharesFollowSpeed(const std::vector<NodeId>& workers) const;
   void AddTables(PlanInputs& inputs) const;
 
+  Options options_;
   const ClusterState& state_;
   absl::Time started_;
   LinkCosts costs_;

@@ -48,6 +48,9 @@ class WorkerActor : public Actor {
   }
   bool is_away(absl::Time now) const { return hybrid_.is_away(now); }
 
+  // The program has asked for its part of a group's samples: heartbeats say so.
+  void NoteFollowsShares() { client_.member().progress().set_follows_shares(true); }
+
   // Records a finished step: the next heartbeat reports it to the scheduler.
   void ReportStep(absl::Time now, const StepReport& step);
 

@@ -36,6 +36,7 @@ bool AsMessages(const ClusterOptions& options) {
 ThroughputParameters GroupModelOf(const ClusterOptions& options) {
   const double server_bytes_per_second = options.links.server_bytes_per_second * options.servers;
   return {.samples_per_step = static_cast<double>(options.samples),
+          .shares_follow_speed = options.ladder >= StragglerRung::kShift,
           .gradient_bytes = static_cast<double>(options.gradient_bytes),
           .costs = LinkCostsOf(options.links),
           .noise_sigma = options.step_times.noise,
