@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/net/control_methods.h"
 
 namespace covey::scheduler {
@@ -21,7 +22,8 @@ PlanMeasurements::Options PlanOptions(const Config& config) {
 
 Machines::Machines(const Config& config, ClusterState& cluster)
     : state(cluster),
-      groups(config.groups_options(), state),
+      topology(state),
+      groups(config.groups_options(), state, &topology),
       adjustments(state, groups),
       membership(config.membership_options(), state, groups),
       away(state),
@@ -67,6 +69,11 @@ void Machines::Start(absl::Time now) {
 void Machines::Tick(absl::Time now, Answer answer) {
   for (const Membership::Death& death : membership.DeclareDead(now)) {
     OnDeath(now, death, answer);
+  }
+  if (topology.Tick(now) && topology.measured_links() > 0) {
+    plan_measurements.SetCosts(
+        topology.Costs(),
+        absl::StrCat("links: ", topology.measured_links(), " measured between workers"));
   }
   groups.Tick(now);
   replans.Tick(now);
@@ -120,6 +127,7 @@ void Machines::OnDeath(absl::Time now, const Membership::Death& death, Answer an
 }
 
 void Machines::OnDeparture(absl::Time now, NodeId node, Answer answer) {
+  topology.OnDeparture(node);
   away.OnDeparture(node);
   stragglers.OnDeparture(node);
   plan_measurements.OnDeparture(node);

@@ -25,6 +25,7 @@
 #include "scheduler/tables/contract_fallback.h"
 #include "scheduler/tables/initializations.h"
 #include "scheduler/tables/tables.h"
+#include "scheduler/topology/topology_survey.h"
 #include "scheduler/work/data_dispatcher.h"
 
 namespace covey::scheduler {
@@ -62,6 +63,7 @@ struct Machines {
   void OnDeath(absl::Time now, const Membership::Death& death, Answer answer);
 
   ClusterState& state;
+  TopologySurvey topology;
   Groups groups;
   GroupAdjustments adjustments;
   Membership membership;

@@ -120,6 +120,7 @@ void RequestHandlers::Heartbeat(const Call& call) {
       is_plausible ? call.envelope().heartbeat_request() : without_progress;
   machines_.membership.OnHeartbeat(call.now, node, request);
   if (request.has_progress()) {
+    machines_.topology.OnHeartbeat(call.now, node, request);
     machines_.away.OnHeartbeat(call.now, node, request);
     machines_.stragglers.OnHeartbeat(call.now, node, request.progress());
     machines_.plan_measurements.OnHeartbeat(node, request.progress());
@@ -140,7 +141,10 @@ void RequestHandlers::Heartbeat(const Call& call) {
   proto::HeartbeatReply& body = *reply.envelope.mutable_heartbeat_reply();
   body.set_epoch(pipeline_.published().epoch());
   if (request.has_load()) body.set_lease_ms(ToMs(config_.lease));
-  if (request.has_progress()) machines_.away.Tell(call.now, node, body);
+  if (request.has_progress()) {
+    machines_.topology.Tell(node, body);
+    machines_.away.Tell(call.now, node, body);
+  }
   traces_.Tell(call.now, node, body);
   call.outbox.Send(std::move(reply));
 }

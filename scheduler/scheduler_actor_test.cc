@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/planted_bug_switch.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/view.h"
@@ -630,6 +632,100 @@ TEST_F(SchedulerActorTest, AContractIsSwitchedDurablyAndInTheEvents) {
   Start(RecoverLog({reinterpret_cast<const uint8_t*>(log_.data()), log_.size()})->newest);
   const proto::StatusReply recovered = Call(status).envelope.status_reply();
   EXPECT_EQ(recovered.view().tables(0).contract().staleness(), 7u);
+}
+
+// A job whose groups are planned: a server, and four workers that say on which host they are.
+class SchedulerActorTopologyTest : public SchedulerActorTest {
+ protected:
+  static constexpr uint64_t kFirstWorker = 3;
+  static constexpr uint64_t kWorkers = 4;
+
+  SchedulerActorTopologyTest() {
+    config_.workers_per_group = kWorkers;
+    config_.plans_groups = true;
+    Start(std::nullopt);
+    Call(RegisterRequest(12, proto::SERVER));
+    for (uint64_t i = 0; i < kWorkers; ++i) {
+      Message request = RegisterRequest(20 + i, proto::WORKER);
+      request.envelope.mutable_register_request()->set_labels(absl::StrCat("z//host-", i));
+      Call(request);
+    }
+    sent_.clear();
+  }
+
+  // What the scheduler asks the worker to measure.
+  proto::ProbeOrder Beat(uint64_t worker, const proto::ProbeReport& report = {}) {
+    Message beat = Heartbeat({.node = kFirstWorker + worker, .incarnation = 20 + worker});
+    proto::HeartbeatRequest& body = *beat.envelope.mutable_heartbeat_request();
+    body.mutable_progress();
+    if (report.order() != 0) *body.mutable_probes() = report;
+    return Call(beat).envelope.heartbeat_reply().probe();
+  }
+  // Even workers are near each other, and so are odd ones. False: one was asked for nothing.
+  bool Measure() {
+    for (uint64_t worker = 0; worker < kWorkers; ++worker) {
+      const proto::ProbeOrder order = Beat(worker);
+      if (order.order() == 0) return false;
+      proto::ProbeReport report;
+      report.set_order(order.order());
+      for (const uint64_t peer : order.peers()) {
+        proto::ProbedLink& link = *report.add_links();
+        link.set_node(peer);
+        link.set_round_trip_seconds((peer - kFirstWorker) % 2 == worker % 2 ? 0.0002 : 0.002);
+      }
+      EXPECT_EQ(Beat(worker, report).order(), 0u);
+    }
+    return true;
+  }
+  std::vector<std::string> Labels() const {
+    std::vector<std::string> labels;
+    for (const proto::Node& node : actor_->published().nodes()) {
+      if (node.role() == proto::WORKER) labels.push_back(node.labels());
+    }
+    return labels;
+  }
+
+  const std::vector<std::string> measured_ = {"z/measured-0/host-0", "z/measured-1/host-1",
+                                              "z/measured-0/host-2", "z/measured-1/host-3"};
+};
+
+TEST_F(SchedulerActorTopologyTest, RacksAreNamedBeforeTheFirstGroupsForm) {
+  EXPECT_TRUE(actor_->published().groups().empty());
+  ASSERT_TRUE(Measure());
+  EXPECT_TRUE(actor_->published().groups().empty());
+  Advance(absl::Milliseconds(500));
+  EXPECT_EQ(Labels(), measured_);
+  ASSERT_EQ(actor_->published().groups_size(), 1);
+  // Near members are neighbors.
+  EXPECT_THAT(actor_->published().groups(0).members(), testing::ElementsAre(3, 5, 4, 6));
+  EXPECT_THAT(log_, HasSubstr("2 racks measured: worker-0, worker-2 | worker-1, worker-3"));
+  EXPECT_THAT(actor_->Status(now_).plan().sources(),
+              testing::Contains("links: 6 measured between workers"));
+}
+
+TEST_F(SchedulerActorTopologyTest, GroupsFormByLabelsWhenWorkersDoNotReport) {
+  absl::Time formed = absl::InfiniteFuture();
+  const absl::Time begun = now_;
+  for (int beat = 0; beat < 20; ++beat) {
+    for (uint64_t worker = 0; worker < kWorkers; ++worker) Beat(worker);
+    Advance(absl::Milliseconds(500));
+    if (!actor_->published().groups().empty()) formed = std::min(formed, now_);
+  }
+  EXPECT_GE(formed - begun, absl::Seconds(5));
+  EXPECT_LE(formed - begun, absl::Seconds(6));
+}
+
+TEST_F(SchedulerActorTopologyTest, AfterARestartLabelsStayAndWorkersAreAskedAgain) {
+  ASSERT_TRUE(Measure());
+  Advance(absl::Milliseconds(500));
+  Start(RecoverLog({reinterpret_cast<const uint8_t*>(log_.data()), log_.size()})->newest);
+  EXPECT_EQ(Labels(), measured_);
+  EXPECT_TRUE(Measure());
+  Advance(absl::Milliseconds(500));
+  EXPECT_EQ(Labels(), measured_);
+  EXPECT_EQ(actor_->published().groups_size(), 1);
+  EXPECT_THAT(actor_->Status(now_).plan().sources(),
+              testing::Contains("links: 6 measured between workers"));
 }
 
 TEST_F(SchedulerActorTest, FinishedWorkIsDurableBeforeItIsAnsweredAndSurvivesARestart) {

@@ -126,7 +126,8 @@ TEST(WireTest, RefusesWhatOnlyTheSchedulerOrTheOwnProcessSays) {
   }
   for (const int body : {proto::Envelope::kPushRequest, proto::Envelope::kPullReply,
                          proto::Envelope::kReplicateRequest, proto::Envelope::kReplicaPiece,
-                         proto::Envelope::kGroupSlice, proto::Envelope::kGroupProbe}) {
+                         proto::Envelope::kGroupSlice, proto::Envelope::kGroupProbe,
+                         proto::Envelope::kPeerProbe}) {
     EXPECT_TRUE(accepts(body)) << BodyName(With(body));
   }
 }

@@ -143,6 +143,8 @@ void Member::ReceiveHeartbeatReply(absl::Time now, const Message& message, Outbo
   const absl::Time from = Planted(PlantedBug::kLeaseFromReply) ? now : sent;
   if (status.ok() && ExtendLease(from, message.envelope.heartbeat_reply().lease_ms())) {
     TakeAway(now, message.envelope.heartbeat_reply());
+    probe_order_ = message.envelope.heartbeat_reply().probe();
+    if (probes_.order() != probe_order_.order()) probes_.Clear();
     traces_.OnHeartbeatReply(sent, now, message.envelope.heartbeat_reply());
   }
   // A certificate that has ended or was taken back ends its process; another one begins with the
@@ -269,6 +271,7 @@ void Member::SendHeartbeat(absl::Time now, absl::Time again, Outbox& outbox) {
     body.mutable_away()->set_left_ms(
         static_cast<uint32_t>(absl::ToInt64Milliseconds(own_away_->until - now)));
   }
+  if (probes_.order() != 0) *body.mutable_probes() = probes_;
   outbox.Send(std::move(message));
 }
 

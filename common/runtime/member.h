@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -114,6 +115,11 @@ class Member {
   // Of a worker: those that it may have to wait for and that are away, itself included, as the
   // newest answered heartbeat says (HeartbeatReply.away).
   const std::vector<AwayWorker>& away() const { return away_; }
+  // Of a worker: the links that it is to measure, as the newest answered heartbeat says
+  // (HeartbeatReply.probe); order 0 = none.
+  const proto::ProbeOrder& probe_order() const { return probe_order_; }
+  // What was measured; heartbeats say it until a reply no longer asks for this order.
+  void SetProbes(proto::ProbeReport probes) { probes_ = std::move(probes); }
 
   // Called inside Receive when the view or the state has changed.
   void OnChange(std::function<void(absl::Time, Outbox&)> callback) {
@@ -175,6 +181,8 @@ class Member {
   };
   std::optional<OwnAway> own_away_;
   std::vector<AwayWorker> away_;
+  proto::ProbeOrder probe_order_;
+  proto::ProbeReport probes_;
   std::string leave_reason_;
   absl::Time leave_until_ = absl::InfiniteFuture();
   absl::Time lease_until_ = absl::InfiniteFuture();

@@ -46,17 +46,18 @@ void Groups::UpdateWaitingFor(Transaction& change) {
 
 void Groups::OnRegistered(absl::Time now, Transaction& change) {
   if (state_.view().groups().empty()) {
-    FormFirst(change);
+    UpdateWaitingFor(change);
+    FormFirst(now, change);
   } else {
     late_.Place(now, change);
   }
 }
 
-void Groups::FormFirst(Transaction& change) {
-  UpdateWaitingFor(change);
+void Groups::FormFirst(absl::Time now, Transaction& change) {
   const proto::ClusterView& view = state_.view();
   const JobSpec& job = state_.job();
   if (!view.waiting_for().empty() || job.workers() == 0) return;
+  if (survey_ != nullptr && !survey_->settled(now)) return;
   std::vector<PlannedWorker> workers;
   for (const proto::Node& node : view.nodes()) {
     if (node.role() == proto::WORKER && node.state() == proto::Node::ALIVE &&
@@ -133,6 +134,7 @@ void Groups::OnDrain(NodeId worker, Transaction& change) {
 
 void Groups::Tick(absl::Time now) {
   Transaction change(state_);
+  if (state_.view().groups().empty()) FormFirst(now, change);
   Reform(now, change);
   late_.Place(now, change);
   change.Commit();

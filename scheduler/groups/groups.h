@@ -10,12 +10,13 @@
 #include "scheduler/groups/groups_options.h"
 #include "scheduler/groups/late_placement.h"
 #include "scheduler/state/cluster_state.h"
+#include "scheduler/topology/topology_survey.h"
 
 namespace covey::scheduler {
 
 // The life of groups: which workers synchronize with each other.
 //
-//                 every expected server and worker is ALIVE
+//     every expected server and worker is ALIVE, and where they are is known (TopologySurvey)
 //                                  │
 //                                  ▼
 //     other members: ┌────────▶ ACTIVE ──── the last member dies ───▶ BROKEN
@@ -40,11 +41,16 @@ namespace covey::scheduler {
 //  3. Contracts wait for a new group only from the step after the highest step that any worker has
 //     reported (Group.first_step).
 //
-// Actor-confined, deterministic. `state` outlives it.
+// Actor-confined, deterministic. `state` and `survey` outlive it.
 class Groups {
  public:
-  Groups(const GroupsOptions& options, ClusterState& state)
-      : options_(options), state_(state), roster_(state), late_(options, state, roster_) {}
+  // `survey`: null = where workers are is not measured.
+  Groups(const GroupsOptions& options, ClusterState& state, const TopologySurvey* survey = nullptr)
+      : options_(options),
+        state_(state),
+        survey_(survey),
+        roster_(state),
+        late_(options, state, roster_) {}
 
   // From the next call on.
   void SetOptions(const GroupsOptions& options) {
@@ -64,13 +70,13 @@ class Groups {
   // A worker drains: takes it out of its group, which goes on after its next step.
   void OnDrain(NodeId worker, Transaction& change);
 
-  // Re-forms groups that members have left, and places late workers. To be called about every half
-  // second.
+  // Forms the first groups, re-forms groups that members have left, and places late workers. To be
+  // called about every half second.
   void Tick(absl::Time now);
 
  private:
   void UpdateWaitingFor(Transaction& change);
-  void FormFirst(Transaction& change);
+  void FormFirst(absl::Time now, Transaction& change);
   void OnMemberLeft(absl::Time now, const proto::Group& group, bool all_left, Transaction& change);
   void OnMemberDied(const proto::Group& group, const proto::Node& dead, bool was_newcomer,
                     Transaction& change);
@@ -78,6 +84,7 @@ class Groups {
 
   GroupsOptions options_;
   ClusterState& state_;
+  const TopologySurvey* const survey_;
   GroupRoster roster_;
   LatePlacement late_;
   // When the first member of this generation of a group left.

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/state/event.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
 namespace covey::scheduler {
@@ -53,6 +57,18 @@ std::string Text(const JobScaled& e) {
   return absl::StrCat(
       "wanted: ", absl::StrJoin(wanted, " and "), ", ", e.why,
       e.draining.empty() ? "" : absl::StrCat("; ", absl::StrJoin(e.draining, ", "), " to drain"));
+}
+
+std::string Text(const RacksMeasured& e) {
+  const auto names = [](std::string* out, const std::vector<std::string>& rack) {
+    constexpr size_t kNamed = 8;
+    const auto named = rack.begin() + static_cast<std::ptrdiff_t>(std::min(rack.size(), kNamed));
+    absl::StrAppend(out, absl::StrJoin(rack.begin(), named, ", "));
+    if (named != rack.end()) absl::StrAppend(out, " and ", rack.end() - named, " more");
+  };
+  return absl::StrFormat("%d racks measured: %s; %.2g ms inside, %.2g ms between", e.racks.size(),
+                         absl::StrJoin(e.racks, " | ", names), absl::ToDoubleMilliseconds(e.inside),
+                         absl::ToDoubleMilliseconds(e.between));
 }
 
 std::string Text(const FirstGroupsFormed& e) {
@@ -338,6 +354,7 @@ absl::string_view Kind(const WorkerStandsBy&) { return kNode; }
 absl::string_view Kind(const JobCloses&) { return kJob; }
 absl::string_view Kind(const JobStaysOpen&) { return kJob; }
 absl::string_view Kind(const JobScaled&) { return kJob; }
+absl::string_view Kind(const RacksMeasured&) { return kNode; }
 absl::string_view Kind(const FirstGroupsFormed&) { return kGroup; }
 absl::string_view Kind(const LateGroupFormed&) { return kGroup; }
 absl::string_view Kind(const GroupGrew&) { return kGroup; }

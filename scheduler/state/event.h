@@ -57,6 +57,14 @@ struct JobScaled {
   std::vector<std::string> draining = {};
 };
 
+// Workers whose labels name no rack have got one, by what they measured.
+struct RacksMeasured {
+  std::vector<std::vector<std::string>> racks = {};  // names of workers
+  // Typical round trips of an empty message, in one rack and between two.
+  absl::Duration inside = {};
+  absl::Duration between = {};
+};
+
 // Groups of workers.
 struct FirstGroupsFormed {
   int groups = 0;
@@ -320,7 +328,7 @@ struct UnreportedExamplesExpired {
 
 using Event = std::variant<
     NodeRegistered, NodeLeft, NodeDied, DrainRequested, DrainCancelled, JobCloses, JobStaysOpen,
-    JobScaled, FirstGroupsFormed, LateGroupFormed, GroupGrew, GroupRecovers,
+    JobScaled, RacksMeasured, FirstGroupsFormed, LateGroupFormed, GroupGrew, GroupRecovers,
     GroupContinuesWithoutLeavers, GroupContinuesWithoutDraining, GroupEnded, GroupsPlanned,
     PlanMeasured, WorkerStandsBy, StragglerNoticed, SharesChanged, MinimumMembersChanged,
     WorkerMoved, WorkerEvicted, ProducerQuarantined, ProducerReleased, QuarantinesEnded,

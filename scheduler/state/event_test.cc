@@ -41,6 +41,19 @@ TEST(EventTest, MovesSayWhereFromAndWhereTo) {
             "worker-0 leaves group 1: too slow");
 }
 
+TEST(EventTest, MeasuredRacksNameTheirWorkersAndHowFarTheyAre) {
+  RacksMeasured event{.racks = {{"worker-0", "worker-2"}, {"worker-1", "worker-3"}},
+                      .inside = absl::Microseconds(212),
+                      .between = absl::Microseconds(2100)};
+  EXPECT_EQ(Describe(Event(event)),
+            "2 racks measured: worker-0, worker-2 | worker-1, worker-3; 0.21 ms inside, 2.1 ms "
+            "between");
+  event.racks[1].assign(10, "w");
+  EXPECT_EQ(Describe(Event(event)),
+            "2 racks measured: worker-0, worker-2 | w, w, w, w, w, w, w, w and 2 more; 0.21 ms "
+            "inside, 2.1 ms between");
+}
+
 TEST(EventTest, QuarantinesNameTheirProducer) {
   EXPECT_EQ(Describe(Event(ProducerQuarantined{.producer = "group-3", .why = "8 wild pushes"})),
             "group-3 quarantined: 8 wild pushes");

@@ -60,6 +60,7 @@ def refused_messages(random, count, job):
         lambda: [wire.head(wire.envelope(wire.GROUP_SLICE, b"", job=job))],
         lambda: [wire.head(wire.envelope(wire.GROUP_PROBE, b"", job=job))],
         lambda: [wire.head(wire.envelope(wire.GROUP_HELLO, b"", job=job))],
+        lambda: [wire.head(wire.envelope(wire.PEER_PROBE, wire.number(1, 1), job=job))],
         lambda: [wire.head(wire.header(job=job))],
     ]
     return [makers[i % len(makers)]() for i in range(count)]
@@ -106,6 +107,8 @@ def forged_messages(random, count, view):
         lambda node: (wire.GROUP_PROBE, wire.nested(6, round_) + wire.nested(10, wire.number(
             1, far())), []),
         lambda node: (wire.GROUP_HELLO, wire.nested(1, round_), [ones]),
+        lambda node: (wire.PEER_PROBE, wire.number(1, far()) + wire.number(2, random.choice([0, 1])),
+                      [ones]),
         lambda node: (wire.WATCH_VIEW_REPLY, _view(1), []),
         lambda node: (wire.LEASE_NOTICE, wire.number(1, far()), []),
     ]

@@ -14,7 +14,7 @@ _SILENCE_MIN = "20s"
 class NetworkCluster:
     """Scheduler and servers on `outside`, one worker on each of `nodes`; `test` ends it.
 
-    `labels`: for each node, or None.
+    groups: their number, or "auto". `labels`: for each node, or None.
     """
 
     def __init__(self, test, outside, nodes, groups, servers=1, labels=None, scheduler_options=()):
@@ -23,9 +23,10 @@ class NetworkCluster:
         self._labels = labels
         self._groups = groups
         port_file = os.path.join(test.folder, f"port-{os.urandom(4).hex()}")
+        workers = len(nodes) if groups == "auto" else len(nodes) // groups
         scheduler = test.start("scheduler", [
             *outside.command(), cluster.SCHEDULER, "--job", cluster.JOB, "--servers", servers,
-            "--groups", groups, "--workers", len(nodes) // groups, "--host", outside.address,
+            "--groups", groups, "--workers", workers, "--host", outside.address,
             "--insecure", "--port-file", port_file, "--heartbeat", _HEARTBEAT, "--silence-min", _SILENCE_MIN,
             *scheduler_options])
         program.await_true(lambda: os.path.exists(port_file) or not scheduler.running(),

@@ -124,5 +124,41 @@ class MultiRingTest(cluster.ProcessTest):
             self.assertGreater(ring_seconds / seconds, 1.5)
 
 
+class MeasuredRacksTest(cluster.ProcessTest):
+    """Workers that do not say in which rack they are, on links with latency."""
+
+    _RACK_OF = (0, 1, 1, 0)  # by rank
+
+    def test_shuffled_racks_are_named_before_the_first_groups_form(self):
+        ranks = range(len(self._RACK_OF))
+        names = [f"worker-{rank}" for rank in ranks]
+        relayed = network.Relayed(self, ["outside", *names])
+        for one in ranks:
+            for other in ranks:
+                if self._RACK_OF[one] < self._RACK_OF[other]:
+                    relayed.fault("delay", names[one], other=names[other], by="10ms")
+        run = network_cluster.NetworkCluster(
+            self, relayed.nodes["outside"], [relayed.nodes[name] for name in names], "auto",
+            labels=[f"site//host-{rank}" for rank in ranks])
+        run.start(cluster.ALL_REDUCE, "--bytes", 1 << 16, "--repetitions", 10)
+        observer = cluster.Observer(run.address, relayed.nodes["outside"].command())
+        status = observer.await_status(lambda status: status["view"].get("groups"), "groups")
+        workers = cluster.nodes(status, "WORKER")
+        self.assertEqual([f"site/measured-{rack}/host-{rank}" for rank, rack in enumerate(self._RACK_OF)],
+                         [node["labels"] for node in workers])
+        self.assertTrue(all(node["rack_is_measured"] for node in workers))
+        # The decisions so far, in their order.
+        decisions = [line for line in run.scheduler.lines() if '"event":"decision"' in line]
+        [named] = [i for i, line in enumerate(decisions) if "2 racks measured" in line]
+        [formed] = [i for i, line in enumerate(decisions) if "groups formed" in line]
+        self.assertLess(named, formed)
+        self.assertIn("worker-0, worker-3 | worker-1, worker-2", decisions[named])
+        print(decisions[named], flush=True)
+        print(status["plan"]["sources"], flush=True)
+        self.assertIn("links: 6 measured between workers", status["plan"]["sources"])
+        results = run.finish()
+        self.assertEqual(0, results[0]["error_max"])
+
+
 if __name__ == "__main__":
     report.main()

@@ -62,7 +62,8 @@ _MAY_INCLUDE = {
 # include any.
 _ROOMS = {
     "worker": ["collective", "layout", "data", "group", "update", "hybrid", "engine", "."],
-    "scheduler": ["state", "groups", "nodes", "placement", "tables", "work", "trace", "log", "rpc", "."],
+    "scheduler": ["state", "topology", "groups", "nodes", "placement", "tables", "work", "trace",
+                  "log", "rpc", "."],
     "server": ["table", "sparse", "replication", "recording", "shard", "snapshot", "replay", "."],
     "common/net": ["seal", "zmq", "grpc", "."],
     "client/engine": ["requests", "sending", "durability", "."],

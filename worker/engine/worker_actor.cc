@@ -31,6 +31,7 @@ void WorkerActor::MembershipChanged(absl::Time now, Outbox& outbox) {
   const Member& member = client_.member();
   hybrid_.SetView(now, member.view(), outbox);
   group_.SetView(now, member.node(), member.view(), outbox);
+  prober_.SetView(*member.view(), outbox);
   if (member.state() == Member::State::kFailed) group_.Abort(now, member.failure(), outbox);
   TellReady();
   CheckMeeting();
@@ -131,15 +132,24 @@ void WorkerActor::Receive(absl::Time now, const Message& message, Outbox& outbox
   }
   if (group_.Receive(now, message, outbox)) {
     hybrid_.Observe(now, message, outbox);
+  } else if (prober_.Receive(now, message, *client_.member().view(), outbox)) {
+    ReportProbes();
   } else {
     client_.Receive(now, message, outbox);
-    if (message.envelope.has_heartbeat_reply()) HeartbeatAnswered(now);
+    if (message.envelope.has_heartbeat_reply()) HeartbeatAnswered(now, outbox);
   }
 }
 
-void WorkerActor::HeartbeatAnswered(absl::Time now) {
-  group_.SetAway(now, client_.member().away());
+void WorkerActor::HeartbeatAnswered(absl::Time now, Outbox& outbox) {
+  const Member& member = client_.member();
+  group_.SetAway(now, member.away());
   client_.engine().SetGroupDeadlineFloor(group_.deadline_floor_of_all());
+  prober_.SetOrder(now, member.probe_order(), *member.view(), outbox);
+  ReportProbes();
+}
+
+void WorkerActor::ReportProbes() {
+  if (auto report = prober_.TakeReport()) client_.member().SetProbes(*std::move(report));
 }
 
 void WorkerActor::Wake(absl::Time now, Outbox& outbox) {
@@ -153,12 +163,14 @@ void WorkerActor::Wake(absl::Time now, Outbox& outbox) {
   client_.Wake(now, outbox);
   group_.Wake(now, outbox);
   hybrid_.Wake(now, outbox);
+  prober_.Wake(now, *client_.member().view(), outbox);
+  ReportProbes();
   // A group may fail before it is ready.
   TellReady();
 }
 
 absl::Time WorkerActor::NextWake() const {
-  return std::min({client_.NextWake(), group_.NextWake(), hybrid_.NextWake()});
+  return std::min({client_.NextWake(), group_.NextWake(), hybrid_.NextWake(), prober_.NextWake()});
 }
 
 }  // namespace covey::worker

@@ -9,14 +9,15 @@
 #include "absl/status/status.h"
 #include "client/engine/client_actor.h"
 #include "common/runtime/actor.h"
+#include "worker/engine/peer_prober.h"
 #include "worker/group/communicator.h"
 #include "worker/hybrid/hybrid_step_engine.h"
 #include "worker/hybrid/progress_meter.h"
 
 namespace covey::worker {
 
-// The loop of a worker: the client's parts plus a group's collectives and hybrid steps. Dispatches
-// only.
+// The loop of a worker: the client's parts plus a group's collectives and hybrid steps, and probes
+// of links to any workers. Dispatches only.
 //
 // Actor-confined. Deterministic in its options.
 class WorkerActor : public Actor {
@@ -74,8 +75,10 @@ class WorkerActor : public Actor {
 
  private:
   void MembershipChanged(absl::Time now, Outbox& outbox);
-  // Takes in which workers are away.
-  void HeartbeatAnswered(absl::Time now);
+  // Takes in which workers are away, and which links are to be measured.
+  void HeartbeatAnswered(absl::Time now, Outbox& outbox);
+  // What has been measured goes with the next heartbeats.
+  void ReportProbes();
   void TellReady();
   void EndMeeting(const absl::Status& status);
   // Fails the pending barrier when a worker has died since it began.
@@ -85,6 +88,7 @@ class WorkerActor : public Actor {
   Communicator group_;
   HybridStepEngine hybrid_;
   ProgressMeter meter_;
+  PeerProber prober_;
   uint64_t impostors_ = 0;
   std::function<void(const absl::Status&)> when_ready_;
   Met met_;                 // of the pending barrier; empty = none

@@ -273,6 +273,60 @@ TEST_F(WorkerActorTest, HeartbeatsSayThatTheProgramIsAway) {
   EXPECT_FALSE(beat().has_away()) << "its time is over";
 }
 
+// The whole way of an order: it comes with a heartbeat's reply, and the report goes with the next
+// heartbeats until a reply no longer asks for it.
+TEST_F(WorkerActorTest, HeartbeatsReportTheLinksThatTheSchedulerAsksFor) {
+  Register(ViewWithoutGroups());
+  const auto beat = [this](uint64_t order) {
+    now_ += absl::Seconds(1);
+    actor_.Wake(now_, outbox_);
+    const Message request = Sent(proto::Envelope::kHeartbeatRequest);
+    Message reply = MakeReply(request);
+    proto::HeartbeatReply& body = *reply.envelope.mutable_heartbeat_reply();
+    if (order != 0) {
+      body.mutable_probe()->set_order(order);
+      body.mutable_probe()->add_peers(Ring::kFirstNode + 1);
+    }
+    actor_.Receive(now_, reply, outbox_);
+    return request.envelope.heartbeat_request();
+  };
+  EXPECT_FALSE(beat(5).has_probes());
+  for (int trip = 0; trip < 7; ++trip) {
+    Message probe = Sent(proto::Envelope::kPeerProbe);
+    ASSERT_EQ(probe.to().node, NodeId(Ring::kFirstNode + 1));
+    Message reply = MakeReply(probe);
+    reply.connection = 1;
+    reply.envelope.mutable_header()->set_node(Ring::kFirstNode + 1);
+    reply.envelope.mutable_header()->set_incarnation(101);
+    *reply.envelope.mutable_peer_probe() = probe.envelope.peer_probe();
+    reply.envelope.mutable_peer_probe()->set_reply(true);
+    now_ += absl::Milliseconds(1);
+    actor_.Receive(now_, reply, outbox_);
+  }
+  const proto::HeartbeatRequest told = beat(5);
+  EXPECT_EQ(told.probes().order(), 5u);
+  ASSERT_EQ(told.probes().links_size(), 1);
+  EXPECT_EQ(told.probes().links(0).node(), Ring::kFirstNode + 1);
+  EXPECT_NEAR(told.probes().links(0).round_trip_seconds(), 0.001, 1e-6);
+  EXPECT_TRUE(beat(0).has_probes()) << "it may have been lost";
+  EXPECT_FALSE(beat(0).has_probes());
+}
+
+TEST_F(WorkerActorTest, ProbesOfOtherWorkersAreReturnedWithoutAGroup) {
+  Register(ViewWithoutGroups());
+  Message probe;
+  probe.connection = 1;
+  probe.envelope.mutable_header()->set_node(Ring::kFirstNode + 1);
+  probe.envelope.mutable_header()->set_incarnation(101);
+  probe.envelope.mutable_peer_probe()->set_number(3);
+  actor_.Receive(now_, probe, outbox_);
+  EXPECT_TRUE(Sent(proto::Envelope::kPeerProbe).envelope.peer_probe().reply());
+  const uint64_t before = actor_.impostors();
+  probe.envelope.mutable_header()->set_incarnation(102);
+  actor_.Receive(now_, probe, outbox_);
+  EXPECT_EQ(actor_.impostors(), before + 1);
+}
+
 TEST_F(WorkerActorTest, RepliesToHeartbeatsStretchTheDeadlinesOfItsGroup) {
   Register(Ring::ActiveView(2));
   const auto hear = [this](std::vector<uint64_t> away) {

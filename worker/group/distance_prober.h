@@ -11,7 +11,7 @@
 namespace covey::worker {
 
 // How far every other member is from this one: the shortest of a few round trips of empty probes to
-// each. For groups whose labels do not say where members are (measured_racks.h).
+// each. For groups whose labels do not say where members are (common/grouping/measured_racks.h).
 //
 //   to all at once: first contact (not counted: it opens the connection, and the peer may not know
 //   of the group yet) -> as peers answer, at most kPeersAtATime at once: kRounds probes, one after

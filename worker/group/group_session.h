@@ -29,7 +29,8 @@ namespace covey::worker {
 // How members of a new round learn of each other.
 enum class RendezvousMode {
   // Members measure their links, tell each other, and agree on the step to go on from. Where
-  // labels name no racks, they first find racks by their distances (measured_racks.h).
+  // labels name no racks, they first find racks by their distances (measured_racks.h in
+  // common/grouping).
   kMeasured,
   // The same with default link costs.
   kAgreed,

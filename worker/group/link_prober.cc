@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/group/link_prober.h"
 
+#include <algorithm>
 #include <array>
-#include <utility>
 
 namespace covey::worker {
 namespace {
 
-struct Stage {
-  size_t bytes = 0;
-  uint32_t messages = 1;
-};
+using Stage = StagedProber::Stage;
 // The first large probe touches memory for the first time.
 constexpr std::array kStages = {Stage{},
-                                Stage{},
                                 Stage{},
                                 Stage{},
                                 Stage{.messages = LinkProber::kBurst},
                                 Stage{.bytes = LinkProber::kSmallProbeBytes},
                                 Stage{.bytes = LinkProber::kLargeProbeBytes},
                                 Stage{.bytes = LinkProber::kLargeProbeBytes}};
-// The peer may not know of the group yet. It is waited for anyway by the first collective.
+// The peer may not know of the group yet, and keeps the probe until it does. It is waited for
+// anyway by the first collective.
 constexpr absl::Duration kFirstContact = absl::Seconds(2);
-constexpr absl::Duration kPatience = absl::Milliseconds(20);
-// A link that takes longer for a probe with bytes is known well enough.
-constexpr absl::Duration kSlow = absl::Milliseconds(2);
+constexpr StagedProber::Options kOptions = {.stages = kStages,
+                                            .contact_every = kFirstContact,
+                                            .contact_max = kFirstContact,
+                                            .patience = absl::Milliseconds(20),
+                                            .slow = absl::Milliseconds(2)};
 
 }  // namespace
 
 void LinkProber::Begin(absl::Time now, uint32_t rank, std::span<const TopologyPath> paths) {
-  *this = LinkProber();
+  peers_.clear();
   const auto size = static_cast<uint32_t>(paths.size());
   for (size_t level = 0; level < kLevels; ++level) {
     std::vector<uint32_t> others;  // in the order after `rank`
@@ -46,54 +45,33 @@ void LinkProber::Begin(absl::Time now, uint32_t rank, std::span<const TopologyPa
       peers_.push_back({.rank = others[others.size() / 2], .level = static_cast<Level>(level)});
     }
   }
-  if (!done()) Send(now);
+  prober_.Begin(now, peers_.size(), kOptions);
 }
 
-void LinkProber::Send(absl::Time now) {
-  returned_ = number_;
-  for (uint32_t i = 0; i < kStages[stage_].messages; ++i) {
-    probes_.push_back(
-        {.peer = peers_[next_peer_].rank, .number = ++number_, .bytes = kStages[stage_].bytes});
+std::vector<LinkProber::Probe> LinkProber::TakeProbes() {
+  std::vector<Probe> probes;
+  for (const StagedProber::Probe& probe : prober_.TakeProbes()) {
+    probes.push_back(
+        {.peer = peers_[probe.peer].rank, .number = probe.number, .bytes = probe.bytes});
   }
-  sent_ = now;
-  deadline_ = now + (stage_ == 0 ? kFirstContact : kPatience);
+  return probes;
 }
 
-void LinkProber::NextPeer(absl::Time now) {
-  deadline_ = absl::InfiniteFuture();
-  stage_ = 0;
-  ++next_peer_;
-  if (!done()) Send(now);
+void LinkProber::Echo(absl::Time now, uint32_t rank, uint64_t number) {
+  const auto peer =
+      std::find_if(peers_.begin(), peers_.end(), [&](const Peer& one) { return one.rank == rank; });
+  prober_.Echo(now, static_cast<size_t>(peer - peers_.begin()), number);
 }
 
-std::vector<LinkProber::Probe> LinkProber::TakeProbes() { return std::exchange(probes_, {}); }
-
-void LinkProber::Echo(absl::Time now, uint32_t peer, uint64_t number) {
-  if (done() || peer != peers_[next_peer_].rank || number != returned_ + 1) return;
-  if (++returned_ < number_) return;
-  const absl::Duration took = now - sent_;
-  AddSample(took);
-  const bool slow = kStages[stage_].bytes > 0 && took > kSlow;
-  if (++stage_ == kStages.size() || slow) {
-    NextPeer(now);
-  } else {
-    Send(now);
+std::vector<LinkSample> LinkProber::samples() const {
+  std::vector<LinkSample> samples;
+  for (const StagedProber::Trip& trip : prober_.trips()) {
+    samples.push_back({.level = peers_[trip.peer].level,
+                       .bytes = trip.stage.bytes,
+                       .messages = trip.stage.messages,
+                       .round_trip_seconds = absl::ToDoubleSeconds(trip.took)});
   }
-}
-
-void LinkProber::AddSample(absl::Duration took) {
-  if (stage_ == 0) return;
-  samples_.push_back({.level = peers_[next_peer_].level,
-                      .bytes = kStages[stage_].bytes,
-                      .messages = kStages[stage_].messages,
-                      .round_trip_seconds = absl::ToDoubleSeconds(took)});
-}
-
-void LinkProber::Wake(absl::Time now) {
-  if (now < deadline_) return;
-  // The reply has not come within the deadline: a round trip takes at least this duration.
-  AddSample(now - sent_);
-  NextPeer(now);
+  return samples;
 }
 
 }  // namespace covey::worker

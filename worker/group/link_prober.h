@@ -9,19 +9,19 @@
 #include "absl/time/time.h"
 #include "common/cluster/link_costs.h"
 #include "common/cluster/topology.h"
+#include "worker/group/staged_prober.h"
 
 namespace covey::worker {
 
 // Measures the links of one member when its group forms: round trips of small and larger probes, to
-// at most two others per level of topology, one after the other.
+// at most two others per level of topology, one after the other (staged_prober.h).
 //
-//   first contact (not counted: it opens the connection) -> three empty ones -> kBurst empty ones
-//   at once -> kSmallProbeBytes -> kLargeProbeBytes twice, until one of these is slow -> the next
-//   member
+//   first contact -> three empty ones -> kBurst empty ones at once -> kSmallProbeBytes ->
+//   kLargeProbeBytes twice, until one of these is slow -> the next member
 //
 // Between domains only the lowest rank of each domain measures, because what they share is to be
-// seen by one flow alone. Waits are bounded: a probe that is late counts as its deadline and ends
-// the measurement of that member.
+// seen by one flow alone. A probe that is late counts as its deadline and ends the measurement of
+// that member.
 //
 // Actor-confined. Deterministic: times come from `now`.
 class LinkProber {
@@ -43,12 +43,12 @@ class LinkProber {
   std::vector<Probe> TakeProbes();
   // It came back. Others than the next one that is out have no effect.
   void Echo(absl::Time now, uint32_t peer, uint64_t number);
-  void Wake(absl::Time now);
+  void Wake(absl::Time now) { prober_.Wake(now); }
   // InfiniteFuture() when nothing is out.
-  absl::Time NextWake() const { return deadline_; }
+  absl::Time NextWake() const { return prober_.NextWake(); }
 
-  bool done() const { return next_peer_ >= peers_.size(); }
-  const std::vector<LinkSample>& samples() const { return samples_; }
+  bool done() const { return prober_.done(); }
+  std::vector<LinkSample> samples() const;
 
  private:
   struct Peer {
@@ -56,20 +56,8 @@ class LinkProber {
     Level level = Level::kCluster;
   };
 
-  void Send(absl::Time now);
-  // The stage's probes were back `took` after they were sent, or were late.
-  void AddSample(absl::Duration took);
-  void NextPeer(absl::Time now);
-
   std::vector<Peer> peers_;
-  size_t next_peer_ = 0;
-  size_t stage_ = 0;
-  uint64_t number_ = 0;    // of the last probe
-  uint64_t returned_ = 0;  // of the last one that is back
-  absl::Time sent_;
-  absl::Time deadline_ = absl::InfiniteFuture();
-  std::vector<Probe> probes_;
-  std::vector<LinkSample> samples_;
+  StagedProber prober_;
 };
 
 }  // namespace covey::worker

@@ -5,13 +5,13 @@
 #include <span>
 #include <utility>
 
-#include "common/base/buffer.h"
 #include "common/base/check.h"
 #include "common/base/random.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/view.h"
+#include "common/grouping/measured_racks.h"
 #include "worker/group/group_messages.h"
-#include "worker/group/measured_racks.h"
+#include "worker/group/staged_prober.h"
 
 namespace covey::worker {
 namespace {
@@ -188,11 +188,7 @@ proto::GroupProbe& Rendezvous::AddProbe(uint32_t peer, size_t bytes) {
   proto::GroupProbe& probe = *message.envelope.mutable_group_probe();
   WriteRound(setup_.round, *probe.mutable_round());
   probe.set_from_rank(setup_.rank);
-  if (bytes > 0) {
-    Buffer zeros = Buffer::Allocate(bytes);
-    std::fill_n(zeros.MutableData(), bytes, 0);
-    message.frames.push_back(std::move(zeros));
-  }
+  if (bytes > 0) message.frames.push_back(ProbeFrame(bytes));
   return probe;
 }
 

@@ -71,6 +71,7 @@ bool IsForgeable(const Message& message) {
     case proto::Envelope::kGroupAbort:
     case proto::Envelope::kGroupProbe:
     case proto::Envelope::kGroupHello:
+    case proto::Envelope::kPeerProbe:
     case proto::Envelope::kWatchViewReply:
       return true;
     default:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/group/measured_racks.h"
+#include "common/grouping/measured_racks.h"
 
 #include <limits>
 #include <string>
@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace covey::worker {
+namespace covey {
 namespace {
 
 using ::testing::Each;
@@ -76,6 +76,45 @@ TEST(MeasuredRacksTest, WhatIsFarAloneMayOnlyBeSlow) {
   EXPECT_THAT(RacksOf(paths), Each(""));
 }
 
+// Every node knows its distance to the next `known` ones, whose distance back is not known.
+DistanceMatrix Sparse(const std::vector<int>& racks, size_t known) {
+  const DistanceMatrix all = Distances(racks, 10);
+  DistanceMatrix distances(racks.size());
+  for (size_t from = 0; from < racks.size(); ++from) {
+    for (size_t next = 1; next <= known; ++next) {
+      const size_t to = (from + next) % racks.size();
+      distances.Set(from, to, all.At(from, to));
+    }
+  }
+  return distances;
+}
+
+TEST(MeasuredRacksTest, SomeDistancesOfEachNodeAreEnough) {
+  std::vector<int> racks;
+  for (int node = 0; node < 40; ++node) racks.push_back(node % 3 == 0 ? 0 : 1);
+  std::vector<TopologyPath> paths = Hosts(racks.size());
+  EXPECT_EQ(NameMeasuredRacks(Sparse(racks, kMeasuredDistancesMin / 2), paths), 2u);
+  for (size_t node = 0; node < racks.size(); ++node) {
+    EXPECT_EQ(paths[node].rack(), absl::StrCat("measured-", racks[node]));
+  }
+  paths = Hosts(racks.size());
+  EXPECT_EQ(NameMeasuredRacks(Sparse(racks, kMeasuredDistancesMin / 2 - 1), paths), 0u);
+}
+
+TEST(MeasuredRacksTest, PartsThatNoDistanceConnectsAreNoRacks) {
+  std::vector<int> racks;
+  for (int node = 0; node < 20; ++node) racks.push_back(node / 10);
+  DistanceMatrix distances = Distances(racks, 10);
+  for (size_t from = 0; from < racks.size(); ++from) {
+    for (size_t to = 0; to < racks.size(); ++to) {
+      if (racks[from] != racks[to]) distances.Set(from, to, 0);
+    }
+  }
+  std::vector<TopologyPath> paths = Hosts(racks.size());
+  EXPECT_EQ(NameMeasuredRacks(distances, paths), 0u);
+  EXPECT_THAT(RacksOf(paths), Each(""));
+}
+
 TEST(MeasuredRacksTest, HostsAreNotNamedAgain) {
   std::vector<TopologyPath> paths = Paths({"//a", "//a", "//b", "//b"});
   EXPECT_EQ(NameMeasuredRacks(Distances({0, 0, 1, 1}, 10), paths), 0u);
@@ -103,4 +142,4 @@ TEST(MeasuredRacksTest, AnUnknownDistanceLeavesAllAsItIs) {
 }
 
 }  // namespace
-}  // namespace covey::worker
+}  // namespace covey
