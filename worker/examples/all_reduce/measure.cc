@@ -81,7 +81,7 @@ absl::StatusOr<Outcome> Measure(worker::Group& group, const Options& options,
     FillWithTerms(group.rank(), data);
     COVEY_RETURN_IF_ERROR(group.Barrier().Wait());
     const absl::Time start = now();
-    Handle sum = group.AllReduce(data);
+    worker::Handle sum = group.AllReduce(data);
     while (now() - start < absl::Milliseconds(options.compute_milliseconds)) {
     }
     COVEY_RETURN_IF_ERROR(sum.Wait());
