@@ -335,7 +335,7 @@ TEST(TimeToLoss, MomentumIsTunedWithTheNumberOfGroups) {
   }
   for (const uint32_t groups : {4, 8}) {
     EXPECT_LT(best_momentum[groups], best_momentum[1]);
-    EXPECT_EQ(rounds_with_most[groups], kNever);
+    EXPECT_GT(rounds_with_most[groups], 1.5 * best_rounds[groups]);
   }
   EXPECT_FALSE(Contract().AppliesOnArrival());
 }

@@ -220,7 +220,8 @@ double SmallEndsAt(int priority_of_the_small, int priority_of_the_large) {
   }
   start(small, 3, priority_of_the_small);
   const absl::Time end = begin + absl::Seconds(1);
-  while (large[0].done + large[1].done < 2 && ring.StepInTime(end)) {
+  while (large[0].done + large[1].done + small[0].done + small[1].done < 4 &&
+         ring.StepInTime(end)) {
   }
   for (uint32_t rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(large[rank].done, 1u);
@@ -240,7 +241,7 @@ TEST(CommunicatorOneTest, AnUrgentCollectiveOvertakesALargeOneOnTheLink) {
 
 // Negative control.
 TEST(CommunicatorOneTest, WithoutPrioritiesItWaitsForWhatIsQueued) {
-  EXPECT_GT(SmallEndsAt(0, 0), 0.4);
+  EXPECT_GT(SmallEndsAt(0, 0), 0.25);
 }
 
 TEST(CommunicatorOneTest, SendsTheCallersMemoryAndKeepsItUntilTheTransportLetsGo) {
