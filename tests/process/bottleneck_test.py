@@ -7,13 +7,13 @@ from tests import report
 from tests.process import cluster, network
 
 _MBIT = 10**6
-# Steps of some 15 ms: 4 ms of computation, 2 ms of input, and a model of 256 KiB.
+# A model of 256 KiB, and 20 examples per step.
 _COMMAND = [cluster.SYNTHETIC, "--tensors", 4, "--tensor-kib", 64, "--group-batch", 20,
             "--contract", "bsp"]
+# Milliseconds per example.
 _COMPUTATION, _INPUT = 0.2, 0.1
-# Ten times as much.
 _SLOW_COMPUTATION, _SLOW_INPUT = 2, 1
-# On which a step of one worker, or of two, takes much longer than all else.
+# Gradients and values of a step take some 70 ms.
 _SLOW_BITS = 60 * _MBIT
 
 
