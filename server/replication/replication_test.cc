@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <functional>
+#include <vector>
 
 #include "common/net/testing/frame_lender.h"
 #include "gmock/gmock.h"
@@ -103,6 +104,41 @@ TEST_F(Replication, AHeadThatIsCutOffAnswersNoReadBeyondItsBound) {
   chain.Answers();
   for (const Bound& bound : {by_step, by_age, by_version}) {
     EXPECT_EQ(read(bound), Code::kDeadlineExceeded);
+  }
+}
+
+// Bytes of records along a chain of three, while each of `groups` pushes 4,096 elements five times.
+size_t RecordBytes(const Contract& contract, uint32_t groups) {
+  constexpr uint64_t kElements = 4096;
+  ChainDriver chain(contract, groups, 3, 3, kElements);
+  chain.PublishToAll();
+  ShardDriver maker(TestJob(contract, groups, kElements));
+  for (uint64_t step = 1; step <= 5; ++step) {
+    for (uint32_t group = 1; group <= groups; ++group) {
+      chain.Deliver(0, maker.GroupPush(group, step, std::vector<float>(kElements, 1)));
+      chain.Settle();
+    }
+  }
+  EXPECT_EQ(chain.replica(0).content()->samples(), 5 * groups);
+  EXPECT_EQ(chain.Digest(2), chain.Digest(0));
+  size_t bytes = 0;
+  for (const Message& message : chain.sent) {
+    if (!IsRecord(message)) continue;
+    bytes += message.envelope.ByteSizeLong();
+    for (const Buffer& frame : message.frames) bytes += frame.size();
+  }
+  return bytes;
+}
+
+TEST_F(Replication, AnUpdateTravelsOnceHoweverManyGroupsHavePushedToIt) {
+  for (const uint32_t groups : {2u, 4u, 8u}) {
+    const size_t each = RecordBytes(kAsync, groups);
+    EXPECT_GE(each, 2 * 5 * groups * 4096 * sizeof(float)) << "two links, and each push a record";
+    for (const Contract& contract :
+         {kBsp, Contract{.kind = Contract::Kind::kBuffered, .buffer = groups}}) {
+      EXPECT_LE(RecordBytes(contract, groups) * groups, 1.2 * static_cast<double>(each))
+          << ContractName(contract) << " with " << groups << " groups";
+    }
   }
 }
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <malloc.h>
+
+#include <memory>
 #include <new>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/buffer_pool.h"
@@ -67,6 +71,54 @@ TEST(ShardContentMemory, AShardWithoutMemoryForItsRowsFailsAlone) {
   const absl::Status status = (*content)->Apply(now, record, Gradient(rows, keys));
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("no memory for new rows"));
+}
+
+// A table of ten shards with a million rows each, to which sixteen groups push.
+TEST(ShardContentMemory, ClocksFollowShardsAndNotKeys) {
+  constexpr uint32_t kShards = 10;
+  constexpr uint64_t kKeys = 1'000'000;
+  constexpr uint32_t kGroups = 16;
+  BufferPool spares(1 << 20);
+  HostMemory memory(spares);
+  std::vector<uint64_t> keys(kKeys);
+  const std::vector<float> rows(kKeys, 1);
+  std::vector<std::unique_ptr<ShardContent>> contents;
+  for (uint32_t shard = 0; shard < kShards; ++shard) {
+    auto content = ShardContent::Create(
+        absl::UnixEpoch(), SparseShardConfig{.slot_count = kKeySlots, .width = 1}, memory);
+    ASSERT_TRUE(content.ok()) << content.status();
+    std::iota(keys.begin(), keys.end(), shard * kKeys);
+    ShardRecord record;
+    record.index = 1;
+    record.version = Version(1);
+    record.samples = kGroups;
+    for (uint32_t group = 1; group <= kGroups; ++group) {
+      record.pushes.push_back({.key = {.producer = {.kind = Producer::Kind::kGroup, .id = group},
+                                       .incarnation = 1,
+                                       .sequence = 1},
+                               .group = GroupId(group),
+                               .step = Step(1000 + group)});
+    }
+    const absl::Status applied = (*content)->Apply(absl::UnixEpoch(), record, Gradient(rows, keys));
+    ASSERT_TRUE(applied.ok()) << applied;
+    ASSERT_EQ((*content)->sparse()->rows(), kKeys);
+    contents.push_back(*std::move(content));
+  }
+
+  const size_t before = mallinfo2().uordblks;
+  std::vector<ClockVector> clocks;
+  clocks.reserve(kShards);
+  for (const auto& content : contents) clocks.push_back(content->clocks());
+  EXPECT_LT(mallinfo2().uordblks - before, 10'000u) << "in memory";
+  size_t described = 0;
+  for (const ClockVector& vector : clocks) {
+    EXPECT_EQ(vector.StepOf(GroupId(kGroups)), Step(1000 + kGroups));
+    proto::ShardState state;
+    vector.Describe(Version(1), state);
+    EXPECT_EQ(state.clocks_size(), static_cast<int>(kGroups));
+    described += state.ByteSizeLong();
+  }
+  EXPECT_LT(described, 10'000u) << "in a description";
 }
 
 TEST(ShardContentMemory, SaysWhatItTakes) {

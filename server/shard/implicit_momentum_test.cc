@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <queue>
 #include <utility>
@@ -305,6 +306,38 @@ TEST(Governor, KeepsGoingBesideASlowGroup) {
       }
     }
   }
+}
+
+// Explicit momentum is swept for each number of groups that push on arrival, with rates from small
+// to large, and the best is reported.
+TEST(TimeToLoss, MomentumIsTunedWithTheNumberOfGroups) {
+  constexpr double kNever = 1e9;
+  constexpr double kMomenta[] = {0, 0.3, 0.5, 0.7, 0.9};
+  constexpr double kRates[] = {0.0125, 0.025, 0.05, 0.1, 0.2, 0.4};
+  std::map<uint32_t, double> best_momentum, best_rounds, rounds_with_most;
+  for (const uint32_t groups : {1, 2, 4, 8}) {
+    best_rounds[groups] = rounds_with_most[groups] = kNever;
+    for (const double momentum : kMomenta) {
+      for (const double rate : kRates) {
+        const Problem problem = IllConditioned(100, rate, momentum);
+        const double rounds =
+            Train(problem, kAsync, groups, Pace::kMemoryless, 200).rounds.value_or(kNever);
+        if (momentum == 0.9) rounds_with_most[groups] = std::min(rounds_with_most[groups], rounds);
+        if (rounds >= best_rounds[groups]) continue;
+        best_rounds[groups] = rounds;
+        best_momentum[groups] = momentum;
+      }
+    }
+    RecordProperty(absl::StrCat("best_for_", groups, "_groups"),
+                   absl::StrCat("momentum ", best_momentum[groups], ": ", best_rounds[groups],
+                                " rounds; with 0.9: ", rounds_with_most[groups]));
+    EXPECT_LT(best_rounds[groups], kNever);
+  }
+  for (const uint32_t groups : {4, 8}) {
+    EXPECT_LT(best_momentum[groups], best_momentum[1]);
+    EXPECT_GT(rounds_with_most[groups], 1.5 * best_rounds[groups]);
+  }
+  EXPECT_FALSE(Contract().AppliesOnArrival());
 }
 
 TEST(Governor, GivesUpWhenAsynchronyAloneIsTooMuchAndTheBufferTakesOver) {

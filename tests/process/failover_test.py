@@ -15,18 +15,25 @@ from tests import report
 from tests.process import chains, cluster, figures, ledger, outage, program
 
 _SERVERS = 3
+# Three times the silence after which a node is dead (scheduler/nodes/membership_options.h).
+_PAUSE_SECONDS_MAX = 3 * 2.5
 _FIGURES = figures.Figures(rounds=2, quiet_seconds=3)
 
 
-class ServerFailoverTest(cluster.ProcessTest):
+class _Heads(cluster.ProcessTest):
+    """Producers and a probe push to tables of `_REPLICAS` replicas, while heads of chains fail."""
+
+    _REPLICAS = 2
+
     def setUp(self):
         super().setUp()
         log = os.path.join(self.folder, "decisions")
         self.running = cluster.Cluster(self, servers=_SERVERS,
                                        scheduler_options=["--log-file", log])
-        self.probe = outage.Probe(self, self.running)
+        self.probe = outage.Probe(self, self.running, options=["--replicas", self._REPLICAS])
         self.producers = [ledger.Producer(self, self.running, "async", slot,
-                                          options=["--pause", "50ms"]) for slot in range(2)]
+                                          replicas=self._REPLICAS, options=["--pause", "50ms"])
+                          for slot in range(2)]
         for producer in self.producers:
             producer.await_durable(1, "first durable pushes")
 
@@ -45,7 +52,7 @@ class ServerFailoverTest(cluster.ProcessTest):
 
     def _audit(self):
         ledger.stop(self, self.running, self.producers)
-        account = ledger.audit(self, self.running, self.producers)
+        account = ledger.audit(self, self.running, self.producers, replicas=self._REPLICAS)
         print(account, flush=True)
         self.assertEqual([], account.deviations)
         self.assertGreater(account.certain, 0)
@@ -71,6 +78,8 @@ class ServerFailoverTest(cluster.ProcessTest):
             if before:
                 dips.append(1 - during / before)
             self._replace(rank)
+        if report.speeds_count():
+            self.assertLessEqual(max(outages), _PAUSE_SECONDS_MAX)
         return outages, dips
 
     def _replace(self, rank):
@@ -78,6 +87,17 @@ class ServerFailoverTest(cluster.ProcessTest):
         self.running.servers[rank].kill()
         self.running.start_server(rank)
 
+
+class ThreeReplicasTest(_Heads):
+    _REPLICAS = 3
+
+    def test_head_killed(self):
+        outages, _ = self._fail(lambda rank: self.running.servers[rank].kill())
+        _FIGURES.add("head of three killed: until a push succeeds", outages)
+        self._audit()
+
+
+class ServerFailoverTest(_Heads):
     def test_head_killed(self):
         outages, dips = self._fail(lambda rank: self.running.servers[rank].kill())
         _FIGURES.add("head killed: until a push succeeds", outages)

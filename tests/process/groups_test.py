@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples that Fashion-MNIST needs in one group and in many, with the same hyperparameters."""
 
+import json
 
 from tests import report
 from tests.process import cluster
@@ -20,11 +21,22 @@ _COMMAND = [
 class GroupsTest(cluster.ProcessTest):
     def samples_to_target(self, groups, *options):
         """None when the target was not reached."""
-        result = self.result_of(groups, _WORKERS // groups, [*_COMMAND, *options])
+        run = self.start_run(groups, _WORKERS // groups, [*_COMMAND, *options])
+        self.assertEqual(0, run.exit_code(240), run)
+        result = json.loads(run.lines("stdout")[-1])
         print(f"{groups} groups, {' '.join(options) or 'buffered'}: accuracy "
-              f"{result['test_accuracy']} after {result['samples']} samples",
+              f"{result['test_accuracy']} after {result['samples']} samples; the target after "
+              f"{result['samples_to_target']} samples and {result['seconds_to_target']} s",
               flush=True)
-        return result["samples_to_target"]
+        samples, seconds = result["samples_to_target"], result["seconds_to_target"]
+        [sentence] = [line for line in run.lines("stderr") if line.startswith("the target was ")]
+        if samples is None:
+            self.assertIsNone(seconds)
+            self.assertEqual("the target was not reached", sentence)
+        else:
+            self.assertTrue(0 < seconds <= result["train_seconds"], result)
+            self.assertIn(f" after {samples:,} samples, in ", sentence)
+        return samples
 
     def test_buffered_needs_no_other_hyper_parameters(self):
         one = self.samples_to_target(1)

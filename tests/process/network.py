@@ -128,6 +128,14 @@ def _shape(device, bits_per_second, namespace=None):
              "rate", f"{bits_per_second}bit", "burst", burst, "limit", burst + queue)
 
 
+def shape_loopback(test, bits_per_second):
+    """Limits the rate of this process's and its children's loopback, until `test` ends."""
+    enter()
+    _execute("ip", "link", "set", "lo", "mtu", _MTU)
+    _shape("lo", bits_per_second)
+    test.addCleanup(_execute, "tc", "qdisc", "del", "dev", "lo", "root")
+
+
 class Namespace:
     """A machine, or a switch, of the network."""
 
@@ -234,6 +242,13 @@ class Racks(_Network):
     def nodes(self):
         """Rack by rack."""
         return [node for rack in self.racks for node in rack]
+
+    def cut(self, rack):
+        """From now on no packet leaves or reaches the rack."""
+        self._switches[rack].ip("link", "set", "uplink", "down")
+
+    def mend(self, rack):
+        self._switches[rack].ip("link", "set", "uplink", "up")
 
     def uplink_bytes(self):
         """For each rack, the bytes that (left, reached) it."""

@@ -148,6 +148,7 @@ _BANS = [
             "*_test.cc": "plants files in its own temporary folder",
             "common/fuzz/libfuzzer.cc": "libFuzzer goes on from inputs in files",
             "common/fuzz/replay.cc": "reads inputs that failed",
+            "tests/process/contract_worker.cc": "reads in a file which step is the last",
         },
     ),
     Ban(

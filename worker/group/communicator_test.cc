@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "common/cluster/limits.h"
@@ -172,6 +174,74 @@ TEST(CommunicatorOneTest, NobodyLeavesABarrierBeforeTheLastHasCome) {
   barrier.Start(ring, 3);
   ring.Run();
   EXPECT_EQ(barrier.done, 4u);
+}
+
+// Two members, whose links carry 1 GB/s each way: an all-reduce of 64 MiB, and one of 64 KiB that
+// begins when a tenth of it is over. When the small one has ended, as a part of the large one's
+// time.
+double SmallEndsAt(int priority_of_the_small, int priority_of_the_large) {
+  Ring ring(2, kSliceBytesMax, 1);
+  std::map<uint32_t, absl::Time> free_at;  // by sender
+  ring.SetDelay([&](uint32_t from, uint32_t, const Message& message) {
+    size_t bytes = message.envelope.ByteSizeLong();
+    for (const Buffer& frame : message.frames) bytes += frame.size();
+    absl::Time& free = free_at[from];
+    free = std::max(free, ring.now()) + absl::Nanoseconds(1) * static_cast<double>(bytes);
+    return free - ring.now();
+  });
+  struct Tensor {
+    std::vector<float> data;
+    absl::Time ended;
+    size_t done = 0;
+  };
+  const auto start = [&ring](std::vector<Tensor>& tensors, uint32_t stream, int priority) {
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      Tensor& tensor = tensors[rank];
+      Collective collective{.id = {.stream = stream, .sequence = 1},
+                            .kind = CollectiveKind::kAllReduce,
+                            .data = tensor.data,
+                            .parts = EvenParts(tensor.data.size(), 2),
+                            .samples = 1,
+                            .deadline = ring.now() + absl::Seconds(30),
+                            .priority = priority};
+      collective.done = [&tensor](absl::Time now, const CollectiveResult& result, Outbox&) {
+        EXPECT_TRUE(result.status.ok()) << result.status;
+        tensor.ended = now;
+        ++tensor.done;
+      };
+      ring.communicator(rank).Start(ring.now(), std::move(collective), ring.outbox(rank));
+    }
+  };
+  const absl::Time begin = ring.now();
+  std::vector<Tensor> large(2, {.data = std::vector<float>((64 << 20) / sizeof(float), 1)});
+  std::vector<Tensor> small(2, {.data = std::vector<float>((64 << 10) / sizeof(float), 1)});
+  start(large, 1, priority_of_the_large);
+  while (ring.now() < begin + absl::Milliseconds(6) && ring.StepInTime(absl::InfiniteFuture())) {
+  }
+  start(small, 3, priority_of_the_small);
+  const absl::Time end = begin + absl::Seconds(1);
+  while (large[0].done + large[1].done + small[0].done + small[1].done < 4 &&
+         ring.StepInTime(end)) {
+  }
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(large[rank].done, 1u);
+    EXPECT_EQ(small[rank].done, 1u);
+    EXPECT_EQ(large[rank].data, std::vector<float>(large[rank].data.size(), 2));
+    EXPECT_EQ(small[rank].data, std::vector<float>(small[rank].data.size(), 2));
+  }
+  const auto seconds = [begin](const std::vector<Tensor>& tensors) {
+    return absl::ToDoubleSeconds(std::max(tensors[0].ended, tensors[1].ended) - begin);
+  };
+  return seconds(small) / seconds(large);
+}
+
+TEST(CommunicatorOneTest, AnUrgentCollectiveOvertakesALargeOneOnTheLink) {
+  EXPECT_LT(SmallEndsAt(0, 9), 0.25);
+}
+
+// Negative control.
+TEST(CommunicatorOneTest, WithoutPrioritiesItWaitsForWhatIsQueued) {
+  EXPECT_GT(SmallEndsAt(0, 0), 0.25);
 }
 
 TEST(CommunicatorOneTest, SendsTheCallersMemoryAndKeepsItUntilTheTransportLetsGo) {

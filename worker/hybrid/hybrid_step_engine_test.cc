@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/hybrid/hybrid_step_engine.h"
 
+#include <malloc.h>
+
 #include <memory>
 #include <vector>
 
@@ -109,6 +111,34 @@ TEST_P(HybridStepEngineTest, DistributedStepsHaveTheSameBitsWithoutAServer) {
   Fleet fleet(GetParam(), {}, {.synchronization = Synchronization::kDistributed}, GetParam());
   ExpectEqualsOneProcess(fleet, {}, 4);
   EXPECT_EQ(fleet.server.push_bytes, 0u);
+}
+
+size_t HeapBytes() {
+  const struct mallinfo2 heap = mallinfo2();
+  return heap.uordblks + heap.hblkhd;
+}
+
+// The heap of a group that has made a step, with a model of a million elements.
+size_t HeapBytesOf(uint32_t members, Synchronization synchronization) {
+  const size_t before = HeapBytes();
+  Model model;
+  model.tables = {{1 << 20}};
+  Fleet fleet(members, model, {.synchronization = synchronization}, 1, 1 << 20);
+  fleet.PullAll();
+  fleet.Step(std::vector<uint64_t>(members, 1),
+             [](uint32_t, size_t, std::vector<float>& gradient) { gradient[0] = 1; });
+  EXPECT_TRUE(fleet.AllOk());
+  return HeapBytes() - before;
+}
+
+// Members that run the optimizer hold values and velocity besides what members hold who do not.
+TEST(HybridStepEngineOneTest, MembersHoldOneStateTogether) {
+  const double one_state = 2 * 4 * (1 << 20);
+  for (const uint32_t members : {1u, 2u, 4u, 8u}) {
+    const double held = static_cast<double>(HeapBytesOf(members, Synchronization::kDistributed)) -
+                        static_cast<double>(HeapBytesOf(members, Synchronization::kCentralized));
+    EXPECT_LT(held, 1.1 * one_state) << members << " members";
+  }
 }
 
 TEST(HybridStepEngineOneTest, FusionTakesAnOrderOfMagnitudeFewerMessages) {

@@ -9,12 +9,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/bench/bench_options.h"
 #include "client/cli/bench/bench_result.h"
 #include "client/cli/bench/guard.h"
 #include "client/cli/bench/limits/limits.h"
 #include "client/cli/bench/machine/environment.h"
 #include "client/cli/bench/measuring.h"
+#include "client/cli/bench/scaling/scaling_command.h"
 #include "client/cli/console/command.h"
 #include "client/cli/console/terminal.h"
 #include "client/cli/console/text_file.h"
@@ -32,7 +34,8 @@ constexpr char kSummary[] =
     "Measures push with apply, pull, round trips and more on this machine, in turns with what the "
     "machine allows: raw sockets, ZeroMQ alone, shared memory, memory. Each repetition runs all of "
     "them, ratios are taken within repetitions, and repetitions that other programs disturbed are "
-    "repeated. GB/s is payload in one direction. With --against it compares two builds instead.";
+    "repeated. GB/s is payload in one direction. With --against it compares two builds instead. "
+    "covey bench scaling runs a program with 1, 2 and 4 workers.";
 
 // A cluster of its own has this many servers for a block.
 uint32_t ServersFor(const Block& block, const BenchOptions& options) {
@@ -144,6 +147,9 @@ absl::StatusOr<int> Bench(const BenchOptions& options) {
 }  // namespace
 
 int BenchCommand(int count, const char* const* arguments) {
+  if (count > 1 && absl::string_view(arguments[1]) == "scaling") {
+    return ScalingCommand(count - 1, arguments + 1);
+  }
   BenchOptions options;
   ConfigFile file("covey bench", kSummary);
   options.AddTo(file);

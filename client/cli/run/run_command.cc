@@ -219,6 +219,9 @@ int RunCommand(int count, const char* const* arguments) {
   if (const std::string line = StepLine(outcome); !line.empty()) {
     terminal.Print(Terminal::Stream::kError, line);
   }
+  if (const std::string line = TargetLine(outcome); !line.empty()) {
+    terminal.Print(Terminal::Stream::kError, line);
+  }
   if (const std::string line = SnapshotLine(options.store, outcome.at_risk); !line.empty()) {
     terminal.Print(Terminal::Stream::kError, line);
   }

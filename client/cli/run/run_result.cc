@@ -117,6 +117,19 @@ std::string StepLine(const RunOutcome& outcome) {
   return times.total() > 0 ? client::DescribeStep(times) : outcome.step_sentence;
 }
 
+std::string TargetLine(const RunOutcome& outcome) {
+  const Json json = Json::parse(outcome.result, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("samples_to_target") ||
+      !json.contains("seconds_to_target")) {
+    return "";
+  }
+  const Json& samples = json["samples_to_target"];
+  const Json& seconds = json["seconds_to_target"];
+  if (!samples.is_number_unsigned() || !seconds.is_number()) return "the target was not reached";
+  return absl::StrCat("the target was reached after ", ShowCount(samples.get<uint64_t>()),
+                      " samples, in ", ShowSeconds(seconds.get<double>()));
+}
+
 std::vector<std::string> LossLines(const RunOutcome& outcome) {
   const RunLosses& losses = outcome.incidents.losses();
   std::vector<std::string> lines;

@@ -26,6 +26,11 @@ std::string ResultFile(const RunOptions& options, const RunOutcome& outcome);
 // less than some seconds it is what one worker said of its own steps; empty = none did.
 std::string StepLine(const RunOutcome& outcome);
 
+// After how many samples and seconds the program reached its target, in one line for humans: its
+// result has "samples_to_target" and "seconds_to_target", which are null where it did not. Empty =
+// the program has no target.
+std::string TargetLine(const RunOutcome& outcome);
+
 // The incidents of processes and their cost, one line each; empty when there were none.
 std::vector<std::string> LossLines(const RunOutcome& outcome);
 

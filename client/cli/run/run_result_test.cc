@@ -45,6 +45,21 @@ TEST(RunResultTest, OneLineSaysWhereTheTimeOfAStepWent) {
   EXPECT_EQ(StepLine(short_run), "a step takes 1 ms") << "what a worker says of itself";
 }
 
+TEST(RunResultTest, OneLineSaysHowManySamplesAndSecondsTheTargetTook) {
+  RunOutcome outcome = SomeOutcome();
+  EXPECT_EQ(TargetLine(outcome), "") << "the program has no target";
+  outcome.result = R"({"samples_to_target": 312032, "seconds_to_target": 14.62})";
+  EXPECT_EQ(TargetLine(outcome), "the target was reached after 312,032 samples, in 15 s");
+  const auto json = nlohmann::json::parse(ResultLine(SomeOptions(), outcome));
+  EXPECT_EQ(json["samples_to_target"], 312032);
+  EXPECT_EQ(json["seconds_to_target"], 14.62);
+  outcome.result = R"({"samples_to_target": null, "seconds_to_target": null})";
+  EXPECT_EQ(TargetLine(outcome), "the target was not reached");
+  // Samples alone say little of the time to a solution, and seconds alone little of their cause.
+  outcome.result = R"({"samples_to_target": 312032})";
+  EXPECT_EQ(TargetLine(outcome), "");
+}
+
 TEST(RunResultTest, AProgramThatSaysNothingHasAResultToo) {
   RunOutcome outcome;
   outcome.wall = absl::Seconds(1);

@@ -36,12 +36,16 @@ void FillWithTerms(uint32_t rank, std::vector<float>& data) {
 
 absl::Status Options::Validate() const {
   COVEY_RETURN_IF_ERROR(examples::InRange("--bytes", static_cast<double>(bytes), 1024, 1 << 30));
+  COVEY_RETURN_IF_ERROR(
+      examples::InRange("--compute-milliseconds", compute_milliseconds, 0, 60000));
   return examples::InRange("--repetitions", static_cast<double>(repetitions), 1, 1e6);
 }
 
 void Options::AddTo(ConfigFile& options) {
   options.Add("bytes", ConfigFile::Bytes{&bytes}, "size of the data on each member, as in 8MiB");
   options.Add("repetitions", &repetitions, "measured sums");
+  options.Add("compute-milliseconds", &compute_milliseconds,
+              "computation of each member while a sum is under way");
 }
 
 absl::Duration Outcome::Median() const {
@@ -77,7 +81,10 @@ absl::StatusOr<Outcome> Measure(worker::Group& group, const Options& options,
     FillWithTerms(group.rank(), data);
     COVEY_RETURN_IF_ERROR(group.Barrier().Wait());
     const absl::Time start = now();
-    COVEY_RETURN_IF_ERROR(group.AllReduce(data).Wait());
+    worker::Handle sum = group.AllReduce(data);
+    while (now() - start < absl::Milliseconds(options.compute_milliseconds)) {
+    }
+    COVEY_RETURN_IF_ERROR(sum.Wait());
     // The first repetition meets cold connections and untouched memory.
     if (repetition > 0) outcome.durations.push_back(now() - start);
     // A member that checks its sums must not take the processor from one that still adds.

@@ -19,6 +19,9 @@ struct Options {
   uint64_t bytes = 8 << 20;
   // Measured repetitions, 1 to 10^6, after one that is not measured.
   uint64_t repetitions = 5;
+  // While a sum is under way, each member computes for so long without a call, 0 to 60,000; then it
+  // waits for the sum.
+  double compute_milliseconds = 0;
 
   // INVALID_ARGUMENT: names the flag, its value and the range.
   absl::Status Validate() const;

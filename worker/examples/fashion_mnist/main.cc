@@ -44,9 +44,12 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
     Print(client::DescribeStep(times));
   }
   if (options.target_accuracy > 0) {
-    json["samples_to_target"] = outcome.samples_to_target.has_value()
-                                    ? nlohmann::ordered_json(*outcome.samples_to_target)
-                                    : nlohmann::ordered_json(nullptr);
+    json["samples_to_target"] = nullptr;
+    json["seconds_to_target"] = nullptr;
+    if (outcome.target.has_value()) {
+      json["samples_to_target"] = outcome.target->samples;
+      json["seconds_to_target"] = absl::ToDoubleSeconds(outcome.target->duration);
+    }
   }
   Print(absl::StrCat("result ", json.dump()));
 }

@@ -209,7 +209,7 @@ class Training {
                  std::min((step % steps_per_epoch + 1) * options_.batch * worker_.size(),
                           training_.size());
       COVEY_RETURN_IF_ERROR(LookAtTarget());
-      if (options_.stop_at_target && outcome_.samples_to_target.has_value()) {
+      if (options_.stop_at_target && outcome_.target.has_value()) {
         return absl::OkStatus();
       }
     }
@@ -239,7 +239,7 @@ class Training {
 
   // All workers synchronize, so that all see the same values and come to the same conclusion.
   absl::Status LookAtTarget() {
-    if (options_.target_accuracy <= 0 || outcome_.samples_to_target.has_value() ||
+    if (options_.target_accuracy <= 0 || outcome_.target.has_value() ||
         samples_ / options_.evaluate_every == looked_at_ / options_.evaluate_every) {
       return absl::OkStatus();
     }
@@ -248,7 +248,9 @@ class Training {
     COVEY_RETURN_IF_ERROR(worker_.Barrier("fashion_mnist/look", kLastWorkerMax));
     COVEY_RETURN_IF_ERROR(hybrid_->Refresh());
     const Quality quality = Evaluate(model_, test_);
-    if (quality.accuracy >= options_.target_accuracy) outcome_.samples_to_target = samples_;
+    if (quality.accuracy >= options_.target_accuracy) {
+      outcome_.target = {.samples = samples_, .duration = surroundings_.now() - start_};
+    }
     // No worker changes the values before the last one has them.
     return worker_.Barrier("fashion_mnist/seen", kLastWorkerMax);
   }

@@ -21,8 +21,14 @@ struct Outcome {
   // Of the whole run, over all workers.
   uint64_t samples = 0;
   absl::Duration duration;
-  // Samples of the whole run when the target accuracy was first reached; absent = it was not.
-  std::optional<uint64_t> samples_to_target;
+  // The way to the target accuracy: samples of the whole run, and time since this worker began,
+  // until the evaluation that first saw it.
+  struct Target {
+    uint64_t samples = 0;
+    absl::Duration duration;
+  };
+  // Absent = it was not reached.
+  std::optional<Target> target;
   // Quality of the final values, on the test split and on the first samples of the training split.
   // Only valid for a speaker: one worker of the run, or of each group.
   bool is_speaker = false;

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "client/step_times.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
@@ -80,6 +81,7 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
       {"workers", worker.size()},
       {"by_group", std::move(groups)},
       {"by_worker", std::move(workers)}};
+  if (outcome.step_times.total() > 0) Print(client::DescribeStep(outcome.step_times));
   Print(absl::StrCat("result ", json.dump()));
 }
 

@@ -82,6 +82,8 @@ absl::Status Options::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--steps", steps, 1, 1e9));
   COVEY_RETURN_IF_ERROR(InRange("--group-batch", group_batch, 1, 1e6));
   COVEY_RETURN_IF_ERROR(InRange("--milliseconds-per-sample", milliseconds_per_sample, 0, 60000));
+  COVEY_RETURN_IF_ERROR(
+      InRange("--input-milliseconds-per-sample", input_milliseconds_per_sample, 0, 60000));
   COVEY_RETURN_IF_ERROR(InRange("--step-noise", step_noise, 0, 2));
   COVEY_RETURN_IF_ERROR(InRange("--learning-rate", learning_rate, 1e-6, 1));
   COVEY_RETURN_IF_ERROR(InRange("--lag", lag, 0, 1));
@@ -95,6 +97,8 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("group-batch", &group_batch, "examples per step of a whole group");
   options.Add("milliseconds-per-sample", &milliseconds_per_sample,
               "time per example; a wait, not a computation");
+  options.Add("input-milliseconds-per-sample", &input_milliseconds_per_sample,
+              "time to read an example; a wait before the computation");
   options.Add("step-noise", &step_noise, "standard deviation of the logarithm of a step's time");
   AddList<Slow>(options, "slow", &slow, ParseSlow, PrintSlow,
                 "workers that take FACTOR times as long: RANK:FACTOR[:FIRST_STEP],...");

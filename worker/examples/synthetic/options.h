@@ -26,6 +26,9 @@ struct Options {
   // Cost of an example on each worker; 0 to 60,000. A wait, not a computation: many workers fit on
   // few cores.
   double milliseconds_per_sample = 0.25;
+  // Time to read an example on each worker, as from a slow store; 0 to 60,000. A wait before the
+  // computation.
+  double input_milliseconds_per_sample = 0;
   // Standard deviation of the logarithm of a step's time, 0 to 2; the mean is unaffected. Real
   // machines have about 0.08.
   double step_noise = 0;

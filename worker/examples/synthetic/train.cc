@@ -75,7 +75,7 @@ struct Model {
   }
 };
 
-// Simulates computation by pauses; when a pause lasts too long, the next one is shorter.
+// Simulates computation, or input, by pauses; when a pause lasts too long, the next one is shorter.
 class Computation {
  public:
   explicit Computation(const Surroundings& surroundings) : surroundings_(surroundings) {}
@@ -102,7 +102,8 @@ class Training {
         options_(options),
         surroundings_(surroundings),
         trace_(trace),
-        computation_(surroundings) {}
+        computation_(surroundings),
+        reading_(surroundings) {}
 
   // Runs all steps.
   absl::StatusOr<Figures> Run() {
@@ -125,6 +126,11 @@ class Training {
     return figures;
   }
 
+  absl::StatusOr<client::StepTimes> StepTimes() const {
+    COVEY_ASSIGN_OR_RETURN(const worker::Progress progress, hybrid_->progress());
+    return progress.step_times;
+  }
+
   // The distance of the servers' present values from the optimum.
   absl::StatusOr<double> FinalDistance() {
     COVEY_RETURN_IF_ERROR(hybrid_->Refresh());
@@ -134,6 +140,11 @@ class Training {
  private:
   absl::Status Step(uint64_t step, Figures& figures) {
     COVEY_ASSIGN_OR_RETURN(const uint64_t samples, hybrid_->SamplesFor(options_.group_batch));
+    {
+      const HybridStep::InputTime input(*hybrid_);
+      COVEY_RETURN_IF_ERROR(reading_.Spend(absl::Milliseconds(
+          options_.input_milliseconds_per_sample * static_cast<double>(samples))));
+    }
     const absl::Duration compute =
         ComputeTime(options_, worker_.rank(), step, static_cast<double>(samples));
     const absl::Duration per_tensor = compute / static_cast<double>(options_.tensors);
@@ -180,6 +191,7 @@ class Training {
   const Surroundings& surroundings_;
   StepTrace& trace_;
   Computation computation_;
+  Computation reading_;
   Model model_;
   std::unique_ptr<HybridStep> hybrid_;
   absl::Time start_;
@@ -204,6 +216,7 @@ absl::StatusOr<Outcome> Train(Worker& worker, const worker::WorkerConfig& config
     return outcome;
   }
   COVEY_RETURN_IF_ERROR(own.status());
+  COVEY_ASSIGN_OR_RETURN(outcome.step_times, training.StepTimes());
   COVEY_ASSIGN_OR_RETURN(outcome.workers, GatherFigures(worker, config, *own, patience));
   // Includes the last pushes of the other groups.
   COVEY_ASSIGN_OR_RETURN(outcome.distance, training.FinalDistance());

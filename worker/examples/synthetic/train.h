@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/step_times.h"
 #include "worker/config.h"
 #include "worker/examples/synthetic/figures.h"
 #include "worker/examples/synthetic/options.h"
@@ -32,6 +33,8 @@ struct Outcome {
   std::vector<Figures> workers;
   // The distance of the final values from the optimum, as defined by quadratic.h.
   double distance = 0;
+  // Where the time of this worker's steps went.
+  client::StepTimes step_times;
 };
 
 // Trains as one worker of a run in which every worker calls this with the same options: waits for
