@@ -265,11 +265,11 @@ absl::Status HybridStep::Refresh() {
         "refresh of a model that the program updates: the newest values are the program's own, and "
         "the servers have those it began with");
   }
+  COVEY_RETURN_IF_ERROR(Finish());
   return PullAll();
 }
 
 absl::Status HybridStep::PullAll() {
-  COVEY_RETURN_IF_ERROR(Finish());
   for (size_t i = 0; i < states_.size(); ++i) Start(i, Way::kPull);
   return WaitForAll();
 }

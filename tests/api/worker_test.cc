@@ -138,6 +138,25 @@ TEST_F(WorkerTest, CreatesItsTablesAndMakesAStep) {
   EXPECT_EQ(worker_->core().steps().Of(1), Step(1)) << "for the account of its training data";
 }
 
+TEST_F(WorkerTest, TakesStepsThatLag) {
+  std::vector<float> values = {7, 7};
+  std::vector<float> gradient = {1, 2};
+  auto hybrid = HybridStep::Create(*worker_, {TensorOf(values, gradient)}, {.lag = 1});
+  ASSERT_TRUE(hybrid.ok()) << hybrid.status();
+  EXPECT_EQ(values, (std::vector<float>{0, 0}));
+  const std::vector<std::vector<float>> of_the_step_before = {{0, 0}, {-1, -2}};
+  for (const std::vector<float>& expected : of_the_step_before) {
+    ASSERT_TRUE((*hybrid)->Begin(1).ok());
+    ASSERT_TRUE((*hybrid)->Submit(0).ok());
+    ASSERT_TRUE((*hybrid)->Wait(0).ok());
+    EXPECT_EQ(values, expected);
+  }
+  ASSERT_TRUE((*hybrid)->Finish().ok());
+  EXPECT_EQ(values, (std::vector<float>{-2, -4}));
+  ASSERT_TRUE((*hybrid)->Refresh().ok());
+  EXPECT_EQ(values, (std::vector<float>{-2, -4}));
+}
+
 TEST_F(WorkerTest, SubmitsGradientsFromAnyPlace) {
   std::vector<float> values(4);
   std::vector<float> none;

@@ -21,11 +21,9 @@ class BottleneckTest(cluster.ProcessTest):
     """The same job each time, so that each case is the negative control of the others."""
 
     def bottleneck(self, *options, workers=1, steps=30, computation=_COMPUTATION, reading=_INPUT):
-        run = self.start("covey run", [
-            cluster.COVEY, "run", "--workers", workers, "--transport", "tcp",
-            "--scheduler-binary", cluster.SCHEDULER, "--server-binary", cluster.SERVER, "--",
+        run = self.start_run(1, workers, [
             *_COMMAND, "--steps", steps, "--milliseconds-per-sample", computation,
-            "--input-milliseconds-per-sample", reading, *options])
+            "--input-milliseconds-per-sample", reading, *options], transport="tcp")
         self.assertEqual(0, run.exit_code(), run)
         [sentence] = [line for line in run.lines("stderr") if line.startswith("a step takes ")]
         print(sentence, flush=True)

@@ -42,15 +42,15 @@ class ProcessTest(unittest.TestCase):
         child.code = child.exit_code(seconds)
         return child
 
-    def start_run(self, groups, workers, command, options=()):
-        """Starts `covey run` with `workers` in each of `groups`, over Unix domain sockets."""
+    def start_run(self, groups, workers, command, options=(), transport="ipc"):
+        """Starts `covey run` with `workers` in each of `groups`, over Unix domain sockets or TCP."""
         return self.start("covey run", [
-            COVEY, "run", "--groups", groups, "--workers", workers, "--transport", "ipc",
+            COVEY, "run", "--groups", groups, "--workers", workers, "--transport", transport,
             "--scheduler-binary", SCHEDULER, "--server-binary", SERVER, *options, "--", *command])
 
-    def result_of(self, groups, workers, command, options=(), seconds=240):
+    def result_of(self, groups, workers, command, options=(), seconds=240, transport="ipc"):
         """Returns the result of such a run, which must succeed."""
-        run = self.start_run(groups, workers, command, options)
+        run = self.start_run(groups, workers, command, options, transport)
         self.assertEqual(0, run.exit_code(seconds), run)
         return json.loads(run.lines("stdout")[-1])
 

@@ -21,7 +21,7 @@ class LagTest(cluster.ProcessTest):
         result = self.result_of(1, 1, [
             cluster.SYNTHETIC, "--tensors", 4, "--tensor-kib", 256, "--contract", "bsp",
             "--steps", self._STEPS, "--group-batch", 1, "--lag", lag,
-            "--milliseconds-per-sample", 1000 * computation], options=["--transport", "tcp"])
+            "--milliseconds-per-sample", 1000 * computation], transport="tcp")
         return 1 / result["steps_per_second"]
 
     def test_hides_communication(self):
@@ -55,7 +55,7 @@ class ProgressTest(cluster.ProcessTest):
     def seconds(self, computation):
         result = self.result_of(1, 2, [
             cluster.ALL_REDUCE, "--bytes", self._BYTES, "--repetitions", 9,
-            "--compute-milliseconds", 1000 * computation], options=["--transport", "tcp"])
+            "--compute-milliseconds", 1000 * computation], transport="tcp")
         self.assertEqual(0, result["error_max"])
         return result["seconds"]
 
