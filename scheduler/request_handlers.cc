@@ -123,7 +123,7 @@ void RequestHandlers::Heartbeat(const Call& call) {
     machines_.topology.OnHeartbeat(call.now, node, request);
     machines_.away.OnHeartbeat(call.now, node, request);
     machines_.stragglers.OnHeartbeat(call.now, node, request.progress());
-    machines_.plan_measurements.OnHeartbeat(node, request.progress());
+    machines_.plan_measurements.OnHeartbeat(call.now, node, request.progress());
     machines_.snapshots.OnProgress(call.now, node, request.progress());
   }
   machines_.contract_fallback.OnHeartbeat(node, request.load());

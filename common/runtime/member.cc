@@ -268,8 +268,8 @@ void Member::SendHeartbeat(absl::Time now, absl::Time again, Outbox& outbox) {
   if (options_.role == proto::SERVER) *body.mutable_load() = load_;
   if (own_away_ && now < own_away_->until) {
     body.mutable_away()->set_reason(own_away_->reason);
-    body.mutable_away()->set_left_ms(
-        static_cast<uint32_t>(absl::ToInt64Milliseconds(own_away_->until - now)));
+    body.mutable_away()->set_left_ms(static_cast<uint32_t>(
+        absl::ToInt64Milliseconds(std::min(own_away_->until - now, kAwayMax))));
   }
   if (probes_.order() != 0) *body.mutable_probes() = probes_;
   outbox.Send(std::move(message));

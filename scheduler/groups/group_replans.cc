@@ -63,8 +63,8 @@ void GroupReplans::Tick(absl::Time now) {
   if (workers.empty()) return;
   PlaceWaiting(now, workers);
   if (now < next_) return;
-  if (state_.view().tables().empty() || !measurements_.Know(workers) || AnyAway(now, workers) ||
-      !Unplaced(workers).empty()) {
+  if (state_.view().tables().empty() || !measurements_.Know(now, workers) ||
+      AnyAway(now, workers) || !Unplaced(workers).empty()) {
     next_ = now + kLookAgain;
     return;
   }

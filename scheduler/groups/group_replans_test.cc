@@ -95,7 +95,15 @@ class GroupReplansTest : public ::testing::Test {
     if (is_away_.contains(node)) beat.mutable_away()->set_reason("evaluation");
     membership_.OnHeartbeat(now_, NodeId(node), beat);
     away_.OnHeartbeat(now_, NodeId(node), beat);
-    measurements_.OnHeartbeat(NodeId(node), progress);
+    measurements_.OnHeartbeat(now_, NodeId(node), progress);
+  }
+  // Nobody reports.
+  void Stand(absl::Duration duration) {
+    for (const absl::Time end = now_ + duration; now_ < end;) {
+      now_ += absl::Milliseconds(500);
+      replans_.Tick(now_);
+      for (std::string& text : state_.TakeTexts()) news_.push_back(std::move(text));
+    }
   }
   // Each group steps at the pace of its slowest member; several groups take `friction_` times as
   // long.
@@ -222,6 +230,15 @@ TEST_F(GroupReplansTest, AWorkerThatIsAwayPutsItOff) {
   EXPECT_EQ(CountGroups(), 1u);
   is_away_.clear();
   Run(absl::Seconds(6));
+  EXPECT_EQ(CountGroups(), 2u);
+}
+
+TEST_F(GroupReplansTest, WorkersThatTakeNoStepsAreLeftWhereTheyAre) {
+  Run(absl::Seconds(3));
+  ASSERT_EQ(CountGroups(), 1u);
+  Stand(absl::Minutes(5));
+  EXPECT_EQ(CountGroups(), 1u);
+  Run(absl::Seconds(10));
   EXPECT_EQ(CountGroups(), 2u);
 }
 

@@ -36,11 +36,12 @@ size_t CountServers(const proto::ClusterView& view) {
 
 }  // namespace
 
-void PlanMeasurements::OnHeartbeat(NodeId worker, const proto::Progress& progress) {
+void PlanMeasurements::OnHeartbeat(absl::Time now, NodeId worker, const proto::Progress& progress) {
   Measured& measured = measured_[worker];
   if (!IsNewMeasurement(progress, measured.last)) return;
   measured.last = progress;
   if (!(progress.compute_seconds() > 0) || !(progress.samples_per_step() > 0)) return;
+  measured.at = now;
   measured.speeds.push_back(progress.samples_per_step() / progress.compute_seconds());
   measured.rates.push_back(progress.samples_per_second());
   if (measured.speeds.size() <= kMeasurementsKept) return;
@@ -80,10 +81,13 @@ std::vector<NodeId> PlanMeasurements::Workers() const {
   return workers;
 }
 
-bool PlanMeasurements::Know(const std::vector<NodeId>& workers) const {
-  return std::all_of(workers.begin(), workers.end(), [this](NodeId worker) {
+bool PlanMeasurements::Know(absl::Time now, const std::vector<NodeId>& workers) const {
+  return std::all_of(workers.begin(), workers.end(), [&](NodeId worker) {
     const auto measured = measured_.find(worker);
-    return measured != measured_.end() && measured->second.speeds.size() >= kMeasurementsMin;
+    if (measured == measured_.end()) return false;
+    const absl::Duration fresh_for = std::max(kFreshFor, 3 * absl::Seconds(StepSeconds(worker)));
+    return measured->second.speeds.size() >= kMeasurementsMin &&
+           now - measured->second.at <= fresh_for;
   });
 }
 

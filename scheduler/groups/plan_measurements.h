@@ -34,6 +34,8 @@ namespace covey::scheduler {
 // scheduler.
 class PlanMeasurements {
  public:
+  static constexpr absl::Duration kFreshFor = absl::Seconds(5);
+
   struct Options {
     // Groups divide their samples by the speeds of their members where programs follow
     // (StragglerRung::kShift).
@@ -48,7 +50,7 @@ class PlanMeasurements {
   // To be called once, before anything else.
   void Start(absl::Time now) { started_ = now; }
   // The progress of a worker, from its heartbeat.
-  void OnHeartbeat(NodeId worker, const proto::Progress& progress);
+  void OnHeartbeat(absl::Time now, NodeId worker, const proto::Progress& progress);
   // A node is no longer ALIVE.
   void OnDeparture(NodeId node);
   // What links cost from now on; `source` is for users. Until then the defaults of LinkCosts hold.
@@ -56,8 +58,9 @@ class PlanMeasurements {
 
   // The workers that can be in groups, in growing order: ALIVE, not draining, not evicted.
   std::vector<NodeId> Workers() const;
-  // Whether all of these have been measured often enough for their speeds to be believed.
-  bool Know(const std::vector<NodeId>& workers) const;
+  // Whether all of these have been measured often enough for their speeds to be believed, and take
+  // steps: the newest measurement is at most kFreshFor old, or three steps.
+  bool Know(absl::Time now, const std::vector<NodeId>& workers) const;
   // Of Workers(), of which there is at least one. Speeds that are not known are 0.
   PlanInputs Inputs(absl::Time now) const;
   // Samples per second of all members of ACTIVE groups: the median of each one's newest
@@ -69,6 +72,7 @@ class PlanMeasurements {
  private:
   struct Measured {
     proto::Progress last;
+    absl::Time at;  // when it came
     // The newest last.
     std::deque<double> speeds;
     std::deque<double> rates;  // samples per second, waiting included

@@ -52,8 +52,10 @@ bool StragglerController::HasAwayMember(absl::Time now, const GroupInForce& grou
 
 void StragglerController::Tick(absl::Time now) {
   Refresh();
-  if (evicted_.empty()) return;
-  for (const StragglerAction& action : ladder_.EndProbation(now, in_force_, evicted_)) {
+  std::vector<GroupMember> evicted = evicted_;
+  std::erase_if(evicted, [&](const GroupMember& member) { return away_.IsAway(now, member.node); });
+  if (evicted.empty()) return;
+  for (const StragglerAction& action : ladder_.EndProbation(now, in_force_, evicted)) {
     CarryOut(now, action);
   }
 }

@@ -37,7 +37,8 @@ class StragglerController {
   // The progress of a worker, from its heartbeat. A heartbeat that repeats the last report has no
   // effect.
   void OnHeartbeat(absl::Time now, NodeId worker, const proto::Progress& progress);
-  // Brings back evicted workers whose probation is over.
+  // Brings back evicted workers whose probation is over, and that are not away: a program that was
+  // told with an error that it is left out takes no steps any more.
   void Tick(absl::Time now);
   // A node is no longer ALIVE.
   void OnDeparture(NodeId node);

@@ -159,6 +159,21 @@ TEST_F(StragglerControllerTest, AnEvictedMemberMayTryAgainAfterItsProbation) {
   EXPECT_EQ(state_.view().nodes(2).home_group(), 0u);
 }
 
+TEST_F(StragglerControllerTest, AnEvictedMemberWhoseProgramTakesNoStepsStaysOut) {
+  Start(StragglerRung::kEvict);
+  Run(40);
+  seconds_[4] = 9;
+  for (int i = 0; i < 100 && group(1).members_size() == 3; ++i) Run(1);
+  ASSERT_EQ(group(1).members_size(), 2);
+  proto::HeartbeatRequest beat;
+  beat.mutable_away()->set_reason("left out of its group");
+  beat.mutable_away()->set_left_ms(60 * 60 * 1000);
+  away_.OnHeartbeat(now_, NodeId(4), beat);
+  seconds_[4] = 0.1;
+  EXPECT_THAT(Run(200), IsEmpty());
+  EXPECT_EQ(group(1).members_size(), 2);
+}
+
 TEST_F(StragglerControllerTest, StatusShowsThePaces) {
   Run(40);
   seconds_[3] = 0.2;

@@ -6,7 +6,7 @@ import json
 from tests.process import cluster
 
 # Small next to the steps: only the waiting of members for each other matters.
-_MODEL = ["--tensors", 4, "--tensor-kib", 64]
+PROGRAM = [cluster.SYNTHETIC, "--tensors", 4, "--tensor-kib", 64]
 
 
 class StragglersTest(cluster.ProcessTest):
@@ -15,7 +15,7 @@ class StragglersTest(cluster.ProcessTest):
         self.cluster = cluster.Cluster(
             self, groups=groups, workers=workers,
             scheduler_options=["--silence-min", silence_min, *scheduler_options])
-        return [self.start(f"worker-{rank}", [cluster.SYNTHETIC, *_MODEL, *arguments],
+        return [self.start(f"worker-{rank}", [*PROGRAM, *arguments],
                            self.cluster.environment(rank))
                 for rank in range(groups * workers)]
 

@@ -22,6 +22,8 @@ WorkerActor::WorkerActor(const client::ClientActor::Options& options,
       [this](absl::Time now, Outbox& outbox) { return hybrid_.Interrupted(now, outbox); });
   group_.OnRendezvous([this] { return hybrid_.Progress(); });
   group_.OnLeft([this](absl::Time now, const absl::Status& status, Outbox& outbox) {
+    client_.member().SetAway("left out of its group", absl::InfiniteFuture());
+    is_left_out_ = true;
     hybrid_.Left(now, status, outbox);
   });
   client_.OnChange([this](absl::Time now, Outbox& outbox) { MembershipChanged(now, outbox); });

@@ -39,12 +39,12 @@ class WorkerActor : public Actor {
   // The program is silent on purpose, for this reason and until then at most: the next heartbeat
   // tells the scheduler. A second call replaces the first.
   void SetAway(std::string reason, absl::Time until) {
-    client_.member().SetAway(std::move(reason), until);
+    if (!is_left_out_) client_.member().SetAway(std::move(reason), until);
     hybrid_.SetAwayUntil(until);
   }
   // The program is back before that time.
   void SetBack(absl::Time now) {
-    client_.member().SetBack();
+    if (!is_left_out_) client_.member().SetBack();
     hybrid_.SetAwayUntil(now);
   }
   bool is_away(absl::Time now) const { return hybrid_.is_away(now); }
@@ -90,6 +90,9 @@ class WorkerActor : public Actor {
   ProgressMeter meter_;
   PeerProber prober_;
   uint64_t impostors_ = 0;
+  // The plan has no place for this worker, and its program has been told so with an error, after
+  // which it takes no steps: heartbeats say so for good, so that no group waits for it again.
+  bool is_left_out_ = false;
   std::function<void(const absl::Status&)> when_ready_;
   Met met_;                 // of the pending barrier; empty = none
   std::set<NodeId> alive_;  // the workers when it began
