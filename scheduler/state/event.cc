@@ -66,9 +66,11 @@ std::string Text(const RacksMeasured& e) {
     absl::StrAppend(out, absl::StrJoin(rack.begin(), named, ", "));
     if (named != rack.end()) absl::StrAppend(out, " and ", rack.end() - named, " more");
   };
-  return absl::StrFormat("%d racks measured: %s; %.2g ms inside, %.2g ms between", e.racks.size(),
-                         absl::StrJoin(e.racks, " | ", names), absl::ToDoubleMilliseconds(e.inside),
-                         absl::ToDoubleMilliseconds(e.between));
+  return absl::StrFormat(
+      "%d racks measured: %s; %.2g ms inside, %.2g ms between%s", e.racks.size(),
+      absl::StrJoin(e.racks, " | ", names), absl::ToDoubleMilliseconds(e.inside),
+      absl::ToDoubleMilliseconds(e.between),
+      e.bytes == 0 ? "" : absl::StrFormat(", with %.3g MB", static_cast<double>(e.bytes) / 1e6));
 }
 
 std::string Text(const FirstGroupsFormed& e) {

@@ -60,9 +60,10 @@ struct JobScaled {
 // Workers whose labels name no rack have got one, by what they measured.
 struct RacksMeasured {
   std::vector<std::vector<std::string>> racks = {};  // names of workers
-  // Typical round trips of an empty message, in one rack and between two.
+  // Typical round trips of a message, in one rack and between two.
   absl::Duration inside = {};
   absl::Duration between = {};
+  size_t bytes = 0;  // of that message
 };
 
 // Groups of workers.

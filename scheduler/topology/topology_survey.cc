@@ -171,14 +171,21 @@ bool TopologySurvey::Tick(absl::Time now) {
   return true;
 }
 
-DistanceMatrix TopologySurvey::DistancesOf(const std::vector<const proto::Node*>& workers) const {
+double TopologySurvey::Seconds(const Link& link, size_t bytes) {
+  if (bytes == 0) return link.round_trip_seconds;
+  if (link.bytes_per_second == 0) return 0;
+  return link.round_trip_seconds + static_cast<double>(bytes) / link.bytes_per_second;
+}
+
+DistanceMatrix TopologySurvey::DistancesOf(const std::vector<const proto::Node*>& workers,
+                                           size_t bytes) const {
   std::map<NodeId, size_t> index;
   for (size_t i = 0; i < workers.size(); ++i) index[NodeId(workers[i]->id())] = i;
   DistanceMatrix distances(workers.size());
   for (size_t from = 0; from < workers.size(); ++from) {
     for (const auto& [peer, link] : workers_.at(NodeId(workers[from]->id())).links) {
       const auto to = index.find(peer);
-      if (to != index.end()) distances.Set(from, to->second, link.round_trip_seconds);
+      if (to != index.end()) distances.Set(from, to->second, Seconds(link, bytes));
     }
   }
   return distances;
@@ -192,8 +199,15 @@ void TopologySurvey::NameRacks() {
   if (workers.size() < kMeasuredRacksFrom || workers.size() > kClusteredMax) return;
   std::vector<TopologyPath> paths;
   for (const proto::Node* node : workers) paths.push_back(ParseTopologyPath(node->labels()));
-  const DistanceMatrix distances = DistancesOf(workers);
-  const Clustering rack_of = MeasuredRacks(distances, paths);
+  // A rack behind a narrow uplink need not be far away: then only data show it.
+  size_t bytes = 0;
+  DistanceMatrix distances = DistancesOf(workers, bytes);
+  Clustering rack_of = MeasuredRacks(distances, paths);
+  if (rack_of.empty()) {
+    bytes = kSampleBytes;
+    distances = DistancesOf(workers, bytes);
+    rack_of = MeasuredRacks(distances, paths);
+  }
   if (rack_of.empty()) return;
   // A rack keeps the name that the first of its workers has.
   std::map<uint32_t, std::string> names;
@@ -226,7 +240,9 @@ void TopologySurvey::NameRacks() {
     any = true;
   }
   if (!any) return;
-  change.Add(EvidenceOf(workers, rack_of, distances));
+  RacksMeasured evidence = EvidenceOf(workers, rack_of, distances);
+  evidence.bytes = bytes;
+  change.Add(std::move(evidence));
   change.Commit();
 }
 
@@ -247,12 +263,11 @@ LinkCosts TopologySurvey::Costs() const {
   for (const auto& [from, worker] : workers_) {
     for (const auto& [to, link] : worker.links) {
       const Level level = CommonLevel(paths[from], paths[to]);
-      samples.push_back({.level = level, .round_trip_seconds = link.round_trip_seconds});
-      if (link.bytes_per_second == 0) continue;
-      samples.push_back(
-          {.level = level,
-           .bytes = kSampleBytes,
-           .round_trip_seconds = link.round_trip_seconds + kSampleBytes / link.bytes_per_second});
+      for (const size_t bytes : {size_t{0}, kSampleBytes}) {
+        if (const double seconds = Seconds(link, bytes); seconds > 0) {
+          samples.push_back({.level = level, .bytes = bytes, .round_trip_seconds = seconds});
+        }
+      }
     }
   }
   return FitLinkCosts(samples);

@@ -23,7 +23,8 @@ namespace covey::scheduler {
 //   first heartbeat ─▶ asked, with each reply ── ProbeReport ─▶ has reported
 //
 // When all have reported, or kReportMax after the last one came, workers whose labels name no rack
-// get the rack that the measurements show (common/grouping/measured_racks.h). Names that people
+// get the rack that the measurements show (common/grouping/measured_racks.h): round trips of empty
+// messages, or, where these show no racks, the time that a megabyte takes. Names that people
 // gave stay, and so does a measured name, once it is given. Members of an ACTIVE group are not
 // named: a group's members must agree on where they are, and might read it from different views.
 //
@@ -75,8 +76,10 @@ class TopologySurvey {
   std::vector<NodeId> ChoosePeers(NodeId worker) const;
   void TakeReport(NodeId reporter, const proto::ProbeReport& report);
   void NameRacks();
-  // Of these workers, by index: seconds of the round trips that were measured.
-  DistanceMatrix DistancesOf(const std::vector<const proto::Node*>& workers) const;
+  // Until so many bytes are there and a small message is back; 0 = not measured.
+  static double Seconds(const Link& link, size_t bytes);
+  // The same between these workers, by index.
+  DistanceMatrix DistancesOf(const std::vector<const proto::Node*>& workers, size_t bytes) const;
 
   ClusterState& state_;
   std::map<NodeId, Worker> workers_;  // ALIVE ones

@@ -160,6 +160,28 @@ TEST_F(TopologySurveyTest, ShuffledRacksAreNamedBeforeGroupsForm) {
   EXPECT_EQ(state_.epoch().value(), before + 1);
 }
 
+TEST_F(TopologySurveyTest, RacksThatAreNearAreToldByTheirUplinks) {
+  AddHosts(4);
+  const auto rate = [](uint64_t from, uint64_t to) { return from % 2 == to % 2 ? 50e6 : 5e6; };
+  std::vector<proto::ProbeOrder> orders;
+  for (uint64_t node = kFirst; node < kFirst + 4; ++node) orders.push_back(Beat(node));
+  for (uint64_t node = kFirst; node < kFirst + 4; ++node) {
+    proto::ProbeReport report;
+    report.set_order(orders[node - kFirst].order());
+    for (const uint64_t peer : orders[node - kFirst].peers()) {
+      proto::ProbedLink& link = *report.add_links();
+      link = LinkTo(peer, kNear);
+      link.set_bytes_per_second(rate(node, peer));
+    }
+    Beat(node, report);
+  }
+  EXPECT_TRUE(Tick());
+  EXPECT_THAT(state_.News(), HasSubstr("2 racks measured: worker-0, worker-2 | worker-1, worker-3; "
+                                       "21 ms inside, 2.1e+02 ms between, with 1.05 MB"));
+  EXPECT_THAT(Labels(), ElementsAre("z/measured-0/host-0", "z/measured-1/host-1",
+                                    "z/measured-0/host-2", "z/measured-1/host-3"));
+}
+
 TEST_F(TopologySurveyTest, WhatPeopleSayStays) {
   Add("zone/rack/host-0");
   AddHosts(4);
