@@ -6,7 +6,7 @@ import re
 import subprocess
 
 from tests import report
-from tests.process import cluster
+from tests.process import cluster, network, network_cluster
 
 _WORKERS = 4
 # Ranks 1 and 3 take three times as long.
@@ -104,6 +104,35 @@ class PlannedGroupsTest(cluster.ProcessTest):
                             r"\(see --groups auto of the scheduler\)", page)
         self.assertIsNotNone(advised, page)
         self.assertGreater(float(advised.group(1)), 20)
+
+
+class PlannedRacksTest(cluster.ProcessTest):
+    """Two racks that are near each other, behind narrow uplinks; nobody says who is where."""
+
+    _MBIT = 10**6
+    _RACKS, _NODES = 2, 2
+    _RACK_BITS, _UPLINK_BITS = 400 * _MBIT, 40 * _MBIT
+
+    def test_groups_are_by_rack_and_speed(self):
+        racks = network.Racks(self, self._RACKS, self._NODES, self._RACK_BITS, self._UPLINK_BITS)
+        # Even ranks are in rack 0, and fast.
+        nodes = [node for column in zip(*racks.racks) for node in column]
+        run = network_cluster.NetworkCluster(
+            self, racks.outside, nodes, "auto", scheduler_options=["--stragglers", "off"],
+            labels=[f"site//host-{rank}" for rank in range(len(nodes))])
+        run.start(cluster.SYNTHETIC, "--tensors", 4, "--tensor-kib", 16, "--group-batch", 20,
+                  "--milliseconds-per-sample", 10, "--slow", _SLOW, "--steps", 10**6)
+        observer = cluster.Observer(run.address, racks.outside.command())
+        status = observer.await_status(lambda status: len(ranks_by_group(status)) == 2,
+                                       "two groups")
+        self.assertEqual([_FAST_RANKS, _SLOW_RANKS], ranks_by_group(status))
+        self.assertEqual(
+            ["site/measured-0/host-0", "site/measured-1/host-1", "site/measured-0/host-2",
+             "site/measured-1/host-3"],
+            [node["labels"] for node in cluster.nodes(status, "WORKER")])
+        texts = [event["text"] for event in status["events"]]
+        [measured] = [text for text in texts if "racks measured" in text]
+        self.assertIn("with 1.05 MB", measured)
 
 
 if __name__ == "__main__":
