@@ -118,6 +118,9 @@ class SparseJobsTest(cluster.ProcessTest):
         zeros = counts["zero_pushed"] + counts["zero_held_back"]
         self.assertGreater(counts["zero_held_back"] - counts["pushed_later"], 0.9 * zeros)
         self.assertLess(last["weights_filtered"]["held_back"], counts["held_back"])
+        # Of the rows of all weights, in the passes with the filter.
+        of_all = last["weights_filtered"]
+        self.assertGreater(of_all["held_back"], 0.9 * (of_all["held_back"] + of_all["pushed"]))
         self.assertGreater(plain["zero_weights"], 250)
         for result, part in ((filtered, 0.005), (last, 0.001)):
             self.assertAlmostEqual(1, result["objective"] / plain["objective"], delta=part)

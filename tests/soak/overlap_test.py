@@ -40,8 +40,8 @@ class LagTest(cluster.ProcessTest):
 
     def test_loses_little(self):
         losses = [self.result_of(1, 2, [
-            cluster.FASHION_MNIST, "--contract", "bsp", "--epochs", 3, "--hidden", 64, "--batch", 64,
-            "--fixed-split", "--learning-rate", 0.02, "--lag", lag])["train_loss"] for lag in (0, 1)]
+            cluster.FASHION_MNIST, "--contract", "bsp", "--epochs", 4, "--hidden", 64, "--batch", 64,
+            "--fixed-split", "--learning-rate", 0.01, "--lag", lag])["train_loss"] for lag in (0, 1)]
         print(f"loss {losses[0]:.5f}, with a lag of one step {losses[1]:.5f}", flush=True)
         self.assertAlmostEqual(1, losses[1] / losses[0], delta=0.01)
         self.assertNotEqual(losses[0], losses[1])

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run of four processes, and what `covey simulate` predicts from the times of its steps."""
+"""A run of four processes, and what `covey simulate` predicts from the times of its steps.
+
+Links are given as a quiet machine of two cores has them. Where other programs take the cores, the
+run is slower than predicted, because its computation waits and takes none.
+"""
 
 import json
 import os

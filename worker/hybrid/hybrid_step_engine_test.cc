@@ -118,11 +118,11 @@ size_t HeapBytes() {
   return heap.uordblks + heap.hblkhd;
 }
 
-// The heap of a group that has made a step, with a model of a million elements.
+// The heap of a group that has made a step, with a model of a million elements in eight shards.
 size_t HeapBytesOf(uint32_t members, Synchronization synchronization) {
   const size_t before = HeapBytes();
   Model model;
-  model.tables = {{1 << 20}};
+  model.tables = {std::vector<uint64_t>(8, 1 << 17)};
   Fleet fleet(members, model, {.synchronization = synchronization}, 1, 1 << 20);
   fleet.PullAll();
   fleet.Step(std::vector<uint64_t>(members, 1),
@@ -137,7 +137,8 @@ TEST(HybridStepEngineOneTest, MembersHoldOneStateTogether) {
   for (const uint32_t members : {1u, 2u, 4u, 8u}) {
     const double held = static_cast<double>(HeapBytesOf(members, Synchronization::kDistributed)) -
                         static_cast<double>(HeapBytesOf(members, Synchronization::kCentralized));
-    EXPECT_LT(held, 1.1 * one_state) << members << " members";
+    // Exactly one state; a sanitizer's heap is not counted.
+    EXPECT_LT(held, 1.01 * one_state) << members << " members";
   }
 }
 
