@@ -29,8 +29,8 @@ struct PlanInputs {
 
 // Labels and ranks are those of the nodes of a view, so they do not travel again.
 void SetPlanInputs(const PlanInputs& inputs, proto::PlanInputs& message);
-// INVALID_ARGUMENT: a worker is not in the view, or twice; a number is negative or not finite; there
-// is no worker. The inputs come from a scheduler.
+// INVALID_ARGUMENT: a worker is not in the view, or twice; a number is negative or not finite;
+// there is no worker. The inputs come from a scheduler.
 absl::StatusOr<PlanInputs> ReadPlanInputs(const proto::PlanInputs& message,
                                           const proto::ClusterView& view);
 

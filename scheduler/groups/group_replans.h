@@ -23,7 +23,7 @@ namespace covey::scheduler {
 //
 //   workers without a group    join where they fit best, kPlaceAfter after the first of them came
 //   there is a table, and      other groups form if they make more progress, and still do so
-//   all workers are measured   kConfirm later; the next look is after kEvery, or later in large jobs
+//   all workers are measured   kConfirm later; the next look is after kEvery, in large jobs later
 //   a plan has run for kEvery  its throughput is compared with the prediction. If it makes less
 //                              progress than the groups before, these come back
 //

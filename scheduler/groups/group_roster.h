@@ -42,10 +42,10 @@ class GroupRoster {
   void AddMember(const proto::Group& group, NodeId worker, Transaction& change);
   // Makes these the groups: each takes over the present ACTIVE group with which it has most members
   // in common, and gives it a new generation if its members differ; the others are new groups, and
-  // present ones that are left over are DONE. Contracts wait for new groups from
-  // the step after highest_step() on. A worker that was in no group is a newcomer among members that
-  // were. Precondition: `planned` has each ALIVE member of an ACTIVE group once. Returns how many
-  // workers changed from one group to another.
+  // present ones that are left over are DONE. Contracts wait for new groups from the step after
+  // highest_step() on. A worker that was in no group is a newcomer among members that were.
+  // Precondition: `planned` has each ALIVE member of an ACTIVE group once. Returns how many workers
+  // changed from one group to another.
   size_t Regroup(const std::vector<std::vector<NodeId>>& planned, Transaction& change);
   // Takes a worker out of its ACTIVE group and returns that group; 0 = none.
   GroupId TakeOut(NodeId worker, Transaction& change);

@@ -40,8 +40,8 @@ struct PlanPage {
   double gain() const { return best.value() / present.value() - 1; }
 };
 
-// FAILED_PRECONDITION: there are no groups yet, no table, or the scheduler is of a version that does
-// not plan; says which, and what to do. INVALID_ARGUMENT: as ReadPlanInputs.
+// FAILED_PRECONDITION: there are no groups yet, no table, or the scheduler is of a version that
+// does not plan; says which, and what to do. INVALID_ARGUMENT: as ReadPlanInputs.
 absl::StatusOr<PlanPage> MakePlanPage(const proto::StatusReply& status);
 
 // For humans.

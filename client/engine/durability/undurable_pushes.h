@@ -28,8 +28,8 @@ namespace covey::client {
 // resent under the same identity when its shard gets another head. A group's push continues under
 // the group's newest generation, because servers refuse an older one once a newer one has pushed.
 // The head is queried periodically, without the bytes, in case the reply that says "durable" was
-// lost. After Flush, and while its operation waits, it is queried at once, and each query asks it to
-// apply a buffer that holds the push (PushRequest.flush), until the push is durable.
+// lost. After Flush, and while its operation waits, it is queried at once, and each query asks it
+// to apply a buffer that holds the push (PushRequest.flush), until the push is durable.
 //
 // Order: a head that lacks a producer's earlier push must not get a later one, or its clock would
 // pass the gap. So from a change of the head until the new head has received a push, that push
