@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/log.h"
+#include "common/base/small_limits.h"
 #include "common/cluster/limits.h"
 #include "common/net/control_methods.h"
 #include "scheduler/access.h"
@@ -23,10 +24,20 @@ std::string AskedBy(NodeId node) {
   return node == NodeId() ? "asked by hand" : absl::StrCat("asked by node ", node.value());
 }
 
-// Incarnations tell the messages of a node from those of others (common/net/sender.h). A caller
-// that is no node, and shows no certificate, is not told of any.
-void HideIncarnations(const Message& request, proto::ClusterView& view) {
-  if (request.caller != nullptr || request.from().node != NodeId()) return;
+// A node learns the view of a larger cluster from its first watch, as bytes that are made once for
+// all nodes: when all of them start at the same time, the replies to their registrations wait for
+// the log together.
+constexpr size_t kNodesToldAtRegistrationMax = 256;
+constexpr size_t kSmallNodesToldAtRegistrationMax = 4;
+
+// A caller that is no node, and shows no certificate.
+bool IsStranger(const Message& request) {
+  return request.caller == nullptr && request.from().node == NodeId();
+}
+
+// Incarnations tell the messages of a node from those of others (common/net/sender.h). Strangers
+// are not told of any.
+void HideIncarnations(proto::ClusterView& view) {
   for (proto::Node& node : *view.mutable_nodes()) node.clear_incarnation();
 }
 
@@ -102,7 +113,8 @@ void RequestHandlers::Register(const Call& call) {
   body.set_rank(registration->rank);
   body.set_heartbeat_ms(ToMs(config_.heartbeat));
   if (request.role() == proto::SERVER) body.set_lease_ms(ToMs(config_.lease));
-  *body.mutable_view() = state_.view();
+  const size_t told = LimitInForce(kNodesToldAtRegistrationMax, kSmallNodesToldAtRegistrationMax);
+  if (static_cast<size_t>(state_.view().nodes_size()) <= told) *body.mutable_view() = state_.view();
   Answer(call, std::move(reply));
 }
 
@@ -186,6 +198,7 @@ void RequestHandlers::InitializeTables(const Call& call) {
   const auto epoch = machines_.initializations.OnRequest(
       call.sender(), call.envelope().initialize_tables_request());
   if (!epoch.ok()) return Refuse(call, epoch.status());
+  ReconcileChains(call.now);
   Message reply = MakeControlReply(call.request);
   proto::InitializeTablesReply& body = *reply.envelope.mutable_initialize_tables_reply();
   body.set_epoch(epoch->value());
@@ -307,7 +320,7 @@ void RequestHandlers::GetStatus(const Call& call) {
   Message reply = MakeControlReply(call.request);
   proto::StatusReply& body = *reply.envelope.mutable_status_reply();
   FillStatus(call.now, call.uptime, body);
-  HideIncarnations(call.request, *body.mutable_view());
+  if (IsStranger(call.request)) HideIncarnations(*body.mutable_view());
   trail_.CopyAfter(call.envelope().status_request().events_after(), body);
   Answer(call, std::move(reply));
 }
@@ -365,11 +378,19 @@ void RequestHandlers::Answer(const Call& call, Message reply) {
   pipeline_.SendWhenDurable(std::move(reply), call.outbox);
 }
 
-void RequestHandlers::AnswerWatch(const Message& request, Outbox& outbox) const {
+void RequestHandlers::AnswerWatch(const Message& request, Outbox& outbox) {
+  const proto::WatchViewRequest& watch = request.envelope.watch_view_request();
   Message reply = MakeControlReply(request);
   proto::ClusterView& view = *reply.envelope.mutable_watch_view_reply()->mutable_view();
-  view = pipeline_.published();
-  HideIncarnations(request, view);
+  if (IsStranger(request)) {
+    view = pipeline_.published();
+    HideIncarnations(view);
+  } else {
+    PublishedViews& views = pipeline_.views();
+    view.set_epoch(views.newest().epoch());
+    reply.frames.push_back(watch.takes_changes() ? views.Since(Epoch(watch.known_epoch()))
+                                                 : views.Whole());
+  }
   outbox.Send(std::move(reply));
 }
 

@@ -45,8 +45,8 @@ class RequestHandlers {
   // What GetStatus answers, without events.
   void FillStatus(absl::Time now, absl::Duration uptime, proto::StatusReply& status) const;
 
-  // Answers a watch with the published view.
-  void AnswerWatch(const Message& request, Outbox& outbox) const;
+  // Answers a watch with the published view, or what has changed; see UnpackWatchReply.
+  void AnswerWatch(const Message& request, Outbox& outbox);
 
  private:
   // A request, with the call of the actor in which it arrived.

@@ -13,6 +13,7 @@
 #include "common/contract/contract.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "scheduler/log/published_views.h"
 #include "scheduler/log/scheduler_log.h"
 
 namespace covey::scheduler {
@@ -364,7 +365,9 @@ TEST_F(SchedulerActorTest, StrangersAreNotToldOfIncarnations) {
     return incarnations(Call(request).envelope.status_reply().view());
   };
   const auto watched = [&](const Sender& sender) {
-    return incarnations(Call(Watch(sender, 0)).envelope.watch_view_reply().view());
+    Message reply = Call(Watch(sender, 0));
+    UnpackWatchReply(reply);
+    return incarnations(reply.envelope.watch_view_reply().view());
   };
   EXPECT_EQ(status_of({}), 0u);
   EXPECT_EQ(watched({.connection = 7}), 0u);
@@ -535,6 +538,50 @@ TEST_F(SchedulerActorTest, MessagesThatComeAllTheTimePutNothingOff) {
     Receive(Heartbeat({.node = 4, .incarnation = 14}));
   }
   EXPECT_EQ(actor_->published().groups(0).generation(), 2u);
+}
+
+TEST_F(SchedulerActorTest, NodesThatTakeChangesGetThem) {
+  RegisterAll();
+  const auto watch = [this](const Sender& sender, uint64_t known_epoch, bool takes_changes) {
+    Message request = Watch(sender, known_epoch);
+    request.envelope.mutable_watch_view_request()->set_takes_changes(takes_changes);
+    Receive(request);
+  };
+  sent_.clear();
+  watch(server_, 2, true);
+  watch(worker_, 2, false);
+  watch({.connection = 77}, 2, true);
+  Receive(RegisterRequest(14, proto::CLIENT));
+  SyncDisk();
+  ASSERT_EQ(sent_.size(), 4);
+  for (Message& reply : sent_) UnpackWatchReply(reply);
+  const proto::WatchViewReply& changed = sent_[1].envelope.watch_view_reply();
+  ASSERT_TRUE(changed.has_change() && !changed.has_view());
+  EXPECT_EQ(changed.change().since(), 2);
+  EXPECT_EQ(changed.change().changed().epoch(), 3);
+  ASSERT_EQ(changed.change().changed().nodes_size(), 1);
+  EXPECT_EQ(changed.change().changed().nodes(0).incarnation(), 14);
+  // A node of an earlier version, and a stranger, who learns of no incarnation.
+  EXPECT_EQ(sent_[2].envelope.watch_view_reply().view().nodes_size(), 3);
+  EXPECT_EQ(sent_[3].envelope.watch_view_reply().view().nodes_size(), 3);
+  EXPECT_EQ(sent_[3].envelope.watch_view_reply().view().nodes(2).incarnation(), 0);
+  // A view that the scheduler has published before it was restarted.
+  Start(RecoverLog({reinterpret_cast<const uint8_t*>(log_.data()), log_.size()})->newest);
+  sent_.clear();
+  watch(server_, 2, true);
+  ASSERT_EQ(sent_.size(), 1);
+  UnpackWatchReply(sent_[0]);
+  EXPECT_TRUE(sent_[0].envelope.watch_view_reply().has_view());
+}
+
+TEST_F(SchedulerActorTest, TheRepliesToRegistrationsInALargeClusterHaveNoView) {
+  Message last;
+  for (uint64_t incarnation = 1; incarnation <= 257; ++incarnation) {
+    EXPECT_TRUE(last.envelope.register_reply().has_view() || incarnation == 1);
+    last = Call(RegisterRequest(incarnation, proto::CLIENT));
+    ASSERT_TRUE(StatusOf(last).ok()) << StatusOf(last);
+  }
+  EXPECT_FALSE(last.envelope.register_reply().has_view());
 }
 
 TEST_F(SchedulerActorTest, WatchesAreAnsweredAtTheirDeadlineAndTheNewestCounts) {

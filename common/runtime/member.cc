@@ -9,6 +9,7 @@
 #include "common/base/planted_bug.h"
 #include "common/base/version.h"
 #include "common/cluster/limits.h"
+#include "common/cluster/view_change.h"
 
 namespace covey {
 namespace {
@@ -33,6 +34,11 @@ Member::Member(const Options& options, uint64_t& next_request_id)
                Random(options.seed)),
       traces_(options.trace, next_request_id) {
   register_.again = absl::InfinitePast();
+}
+
+Member::State Member::state() const {
+  const bool knows_itself = state_ != State::kMember || view_->epoch() > Epoch();
+  return knows_itself ? state_ : State::kRegistering;
 }
 
 absl::Time Member::NextWake() const {
@@ -104,7 +110,7 @@ bool Member::Receive(absl::Time now, const Message& message, Outbox& outbox) {
         Fail(now, status, outbox);
       } else if (status.ok()) {
         backoff_.Reset();
-        Adopt(now, envelope.watch_view_reply().view(), outbox);
+        TakeNews(now, envelope.watch_view_reply(), outbox);
         if (state_ == State::kMember) SendWatch(now, outbox);
       } else {
         watch_.again = now + backoff_.Next();
@@ -186,10 +192,22 @@ void Member::ReceiveRegisterReply(absl::Time now, const Message& message, Outbox
   SendWatch(now, outbox);
 }
 
-void Member::Adopt(absl::Time now, const proto::ClusterView& view, Outbox& outbox) {
+void Member::TakeNews(absl::Time now, const proto::WatchViewReply& news, Outbox& outbox) {
+  if (!news.has_change()) {
+    takes_changes_ = true;
+    return Adopt(now, news.view(), outbox);
+  }
+  const Epoch to(news.change().changed().epoch());
+  if (to <= view_->epoch()) return;
+  auto view = ApplyViewChange(view_->proto(), news.change());
+  if (view.ok()) Adopt(now, *std::move(view), outbox);
+  takes_changes_ = view_->epoch() == to;
+}
+
+void Member::Adopt(absl::Time now, proto::ClusterView view, Outbox& outbox) {
   if (Epoch(view.epoch()) <= view_->epoch()) return;
   if (view.job() != 0 && view.job() != JobFingerprint(options_.job_name)) return;
-  auto checked = ClusterView::Make(view);
+  auto checked = ClusterView::Make(std::move(view));
   if (!checked.ok()) return;  // A broken view is ignored; the next watch asks again.
   view_ = *std::move(checked);
   Changed(now, outbox);
@@ -278,7 +296,9 @@ void Member::SendHeartbeat(absl::Time now, absl::Time again, Outbox& outbox) {
 void Member::SendWatch(absl::Time now, Outbox& outbox) {
   watch_ = {};
   Message message = Request(now, watch_, now + options_.watch_again_after);
-  message.envelope.mutable_watch_view_request()->set_known_epoch(view_->epoch().value());
+  proto::WatchViewRequest& body = *message.envelope.mutable_watch_view_request();
+  body.set_known_epoch(view_->epoch().value());
+  body.set_takes_changes(takes_changes_);
   outbox.Send(std::move(message));
 }
 

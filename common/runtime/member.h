@@ -89,7 +89,8 @@ class Member {
   // Withdraws Leave. Too late when the scheduler has received the request: then the member fails.
   void Stay();
 
-  State state() const { return state_; }
+  // kMember once the node knows a view, too: the reply to its registration may have none.
+  State state() const;
   // Why kFailed. UNAVAILABLE: scheduler unreachable; ALREADY_EXISTS: rank still taken; ABORTED:
   // declared dead; FAILED_PRECONDITION: job is full; INVALID_ARGUMENT: other job's scheduler;
   // UNAUTHENTICATED, PERMISSION_DENIED: the certificate is not valid, or allows something else.
@@ -128,7 +129,7 @@ class Member {
 
   // Adopts a view from another source (a reply to a table creation has one), if it is newer than
   // the present one and of the same job.
-  void Adopt(absl::Time now, const proto::ClusterView& view, Outbox& outbox);
+  void Adopt(absl::Time now, proto::ClusterView view, Outbox& outbox);
 
  private:
   struct Pending {
@@ -155,6 +156,9 @@ class Member {
   void SendHeartbeat(absl::Time now, absl::Time again, Outbox& outbox);
   void ReceiveHeartbeatReply(absl::Time now, const Message& message, Outbox& outbox);
   void SendWatch(absl::Time now, Outbox& outbox);
+  // A view, or what has changed since the view that this node holds. After a change that does not
+  // fit, the next watch asks for the whole view.
+  void TakeNews(absl::Time now, const proto::WatchViewReply& news, Outbox& outbox);
   void SendLeave(absl::Time now, Outbox& outbox);
   void ReceiveRegisterReply(absl::Time now, const Message& message, Outbox& outbox);
   void Fail(absl::Time now, absl::Status status, Outbox& outbox);
@@ -173,6 +177,8 @@ class Member {
   uint32_t rank_ = 0;
   absl::Duration heartbeat_every_ = absl::Milliseconds(500);
   std::shared_ptr<const ClusterView> view_ = ClusterView::Empty();
+  // WatchViewRequest.takes_changes.
+  bool takes_changes_ = true;
   proto::Progress progress_;
   proto::ServerLoad load_;
   struct OwnAway {

@@ -86,6 +86,94 @@ TEST_F(MemberTest, RegistersThenBeatsAndWatches) {
   EXPECT_EQ(Sent(proto::Envelope::kWatchViewRequest).size(), 1u);
 }
 
+// A node's change, to be applied to the view of epoch `since`.
+proto::ViewChange Change(uint64_t since, uint64_t to, uint64_t node) {
+  proto::ViewChange change;
+  change.set_since(since);
+  change.mutable_changed()->set_epoch(to);
+  change.mutable_changed()->add_nodes()->set_id(node);
+  return change;
+}
+
+TEST_F(MemberTest, FollowsChangesOfTheViewThatItHolds) {
+  Register();
+  for (uint64_t epoch = 3; epoch < 6; ++epoch) {
+    const std::vector<Message> watch = Sent(proto::Envelope::kWatchViewRequest);
+    ASSERT_EQ(watch.size(), 1u);
+    EXPECT_EQ(watch[0].envelope.watch_view_request().known_epoch(), epoch);
+    EXPECT_TRUE(watch[0].envelope.watch_view_request().takes_changes());
+    Message news = MakeReply(watch[0]);
+    *news.envelope.mutable_watch_view_reply()->mutable_change() =
+        Change(epoch, epoch + 1, 10 + epoch);
+    member_.Receive(now_, news, outbox_);
+    EXPECT_EQ(member_.view()->epoch(), Epoch(epoch + 1));
+    EXPECT_NE(member_.view()->FindNode(NodeId(10 + epoch)), nullptr);
+  }
+  EXPECT_NE(member_.view()->FindNode(NodeId(13)), nullptr);
+  EXPECT_EQ(changes_, 4);
+}
+
+TEST_F(MemberTest, AsksForTheWholeViewAfterAChangeThatDoesNotFit) {
+  Register();
+  proto::ViewChange broken = Change(3, 4, 10);
+  broken.mutable_changed()->add_nodes()->set_id(10);
+  proto::ViewChange refused_by_the_view = Change(3, 4, 10);
+  refused_by_the_view.mutable_changed()->add_groups()->add_members(77);
+  for (const proto::ViewChange& change : {Change(2, 4, 10), broken, refused_by_the_view}) {
+    const std::vector<Message> watch = Sent(proto::Envelope::kWatchViewRequest);
+    ASSERT_EQ(watch.size(), 1u);
+    Message news = MakeReply(watch[0]);
+    *news.envelope.mutable_watch_view_reply()->mutable_change() = change;
+    member_.Receive(now_, news, outbox_);
+    EXPECT_EQ(member_.view()->epoch(), Epoch(3));
+    const std::vector<Message> whole = Sent(proto::Envelope::kWatchViewRequest);
+    ASSERT_EQ(whole.size(), 1u);
+    EXPECT_FALSE(whole[0].envelope.watch_view_request().takes_changes());
+    // The view that the node has already: it goes on with changes.
+    Message view = MakeReply(whole[0]);
+    view.envelope.mutable_watch_view_reply()->mutable_view()->set_epoch(3);
+    member_.Receive(now_, view, outbox_);
+  }
+  const std::vector<Message> watch = Sent(proto::Envelope::kWatchViewRequest);
+  ASSERT_EQ(watch.size(), 1u);
+  EXPECT_TRUE(watch[0].envelope.watch_view_request().takes_changes());
+}
+
+// The view came meanwhile with the reply to another request.
+TEST_F(MemberTest, AChangeToAViewThatItHasIsNoNews) {
+  Register();
+  const std::vector<Message> watch = Sent(proto::Envelope::kWatchViewRequest);
+  proto::ClusterView view;
+  view.set_epoch(5);
+  member_.Adopt(now_, view, outbox_);
+  Message news = MakeReply(watch[0]);
+  *news.envelope.mutable_watch_view_reply()->mutable_change() = Change(3, 5, 10);
+  member_.Receive(now_, news, outbox_);
+  EXPECT_EQ(member_.view()->FindNode(NodeId(10)), nullptr);
+  const std::vector<Message> next = Sent(proto::Envelope::kWatchViewRequest);
+  ASSERT_EQ(next.size(), 1u);
+  EXPECT_EQ(next[0].envelope.watch_view_request().known_epoch(), 5u);
+  EXPECT_TRUE(next[0].envelope.watch_view_request().takes_changes());
+}
+
+TEST_F(MemberTest, IsAMemberOnceItKnowsAView) {
+  member_.Wake(now_, outbox_);
+  Message reply = MakeReply(Sent(proto::Envelope::kRegisterRequest)[0]);
+  reply.envelope.mutable_register_reply()->set_node(7);
+  member_.Receive(now_, reply, outbox_);
+  EXPECT_EQ(member_.state(), Member::State::kRegistering);
+  EXPECT_EQ(changes_, 1) << "the loop learns its node id";
+  const std::vector<Message> watch = Sent(proto::Envelope::kWatchViewRequest);
+  ASSERT_EQ(watch.size(), 1u);
+  EXPECT_EQ(watch[0].envelope.watch_view_request().known_epoch(), 0u);
+  Message view = MakeReply(watch[0]);
+  view.envelope.mutable_watch_view_reply()->mutable_view()->set_epoch(9);
+  member_.Receive(now_, view, outbox_);
+  EXPECT_EQ(member_.state(), Member::State::kMember);
+  EXPECT_EQ(member_.view()->epoch(), Epoch(9));
+  EXPECT_EQ(changes_, 2);
+}
+
 TEST_F(MemberTest, RepeatsARegistrationUnderTheSameRequestId) {
   member_.Wake(now_, outbox_);
   const std::vector<Message> first = Sent(proto::Envelope::kRegisterRequest);

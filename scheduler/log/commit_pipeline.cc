@@ -39,7 +39,7 @@ void CommitPipeline::Write(Outbox& outbox) {
   append.set_to({kSchedulerNode, kDiskLoop});
   append.envelope.mutable_disk_append()->set_index(record.index());
   append.envelope.mutable_disk_append()->set_record(EncodeRecord(record));
-  written_view_ = record.view();
+  if (record.view().epoch() > published().epoch()) written_view_ = record.view();
   waiting_for_this_ = std::exchange(waiting_for_next_, {});
   outbox.Send(std::move(append));
 }
@@ -53,7 +53,7 @@ std::vector<Message> CommitPipeline::OnDiskDurable(const Message& message) {
   std::vector<Message> released = std::exchange(waiting_for_this_, {});
   if (disk_failure_.ok()) {
     phase_ = Phase::kIdle;
-    published_ = std::exchange(written_view_, {});
+    if (auto view = std::exchange(written_view_, std::nullopt)) views_.Publish(*std::move(view));
     return released;
   }
   phase_ = Phase::kFailed;

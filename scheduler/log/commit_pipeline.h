@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "proto/view.pb.h"
+#include "scheduler/log/published_views.h"
 #include "scheduler/state/cluster_state.h"
 
 namespace covey::scheduler {
@@ -32,7 +34,7 @@ namespace covey::scheduler {
 // Actor-confined, deterministic. `state` outlives it.
 class CommitPipeline {
  public:
-  explicit CommitPipeline(ClusterState& state) : state_(state), published_(state.view()) {}
+  explicit CommitPipeline(ClusterState& state) : state_(state), views_(state.view()) {}
 
   // Sends `reply` when everything that is committed so far is durable.
   void SendWhenDurable(Message reply, Outbox& outbox);
@@ -46,7 +48,9 @@ class CommitPipeline {
 
   bool is_writing() const { return phase_ == Phase::kWriting; }
   // The view that others may know: the newest durable one.
-  const proto::ClusterView& published() const { return published_; }
+  const proto::ClusterView& published() const { return views_.newest(); }
+  // The same, and how watchers learn of it.
+  PublishedViews& views() { return views_; }
   // Not OK while the log cannot be written.
   const absl::Status& disk_failure() const { return disk_failure_; }
   // The status with which requests are refused meanwhile.
@@ -59,8 +63,9 @@ class CommitPipeline {
 
   ClusterState& state_;
   Phase phase_ = Phase::kIdle;
-  proto::ClusterView published_;
-  proto::ClusterView written_view_;        // of the record that is being written
+  PublishedViews views_;
+  // Of the record that is being written, unless it is the published one.
+  std::optional<proto::ClusterView> written_view_;
   std::vector<Message> waiting_for_this_;  // replies that wait for that record
   std::vector<Message> waiting_for_next_;  // replies that wait for the record after it
   absl::Status disk_failure_;

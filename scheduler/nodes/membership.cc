@@ -23,21 +23,9 @@ namespace {
 // slow.
 constexpr absl::Duration kUntilAnswered = absl::Hours(24);
 
-// Of all nodes of the view together. The rest of what a control message may have is for tables and
-// their shards.
-constexpr size_t kNodesBytesMax = kControlEnvelopeBytesMax / 4;
-
-absl::Status CheckBytesOfNodes(const proto::ClusterView& view,
-                               const proto::RegisterRequest& request) {
-  size_t bytes = request.ByteSizeLong();
-  for (const proto::Node& node : view.nodes()) bytes += node.ByteSizeLong();
-  if (bytes <= kNodesBytesMax) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("register: with this node, of ", request.ByteSizeLong(),
-                   " bytes, the nodes of the view would have ", bytes, ", and ", kNodesBytesMax,
-                   " can be told to others; start fewer processes, with fewer or shorter "
-                   "endpoints"));
-}
+// Of all nodes of the view together: 27,000 of 300 bytes each. The rest of what a control message
+// may have is for groups, tables and their shards.
+constexpr size_t kNodesBytesMax = kControlEnvelopeBytesMax / 2;
 
 // The first one that listens; empty = none does.
 std::string ProbedEndpoint(const proto::Node& node) {
@@ -57,8 +45,10 @@ bool StaysInMachine(absl::string_view endpoint) {
 
 void Membership::Start(absl::Time now) {
   for (const proto::Node& node : state_.view().nodes()) {
+    CountBytes(node);
     if (node.state() != proto::Node::ALIVE) continue;
-    health_.emplace(NodeId(node.id()), NewHealth(now, options_.restart_grace));
+    Expect(
+        health_.emplace(NodeId(node.id()), NewHealth(now, options_.restart_grace)).first->second);
   }
 }
 
@@ -90,18 +80,20 @@ absl::StatusOr<Membership::Registration> Membership::Register(absl::Time now,
     return absl::ResourceExhaustedError(
         absl::StrCat("register: the job has ", kept, " nodes, the most it can"));
   }
-  COVEY_RETURN_IF_ERROR(CheckBytesOfNodes(view, request));
+  COVEY_RETURN_IF_ERROR(CheckBytes(request, forgettable));
   const proto::Node* replaced = FindHolder(view, request.role(), rank);
   const NodeId replaces(replaced == nullptr ? 0 : replaced->id());
 
   Transaction change(state_);
   Forget(forgettable, change);
   const proto::Node& node = AddNode(request, incarnation, rank, change);
+  CountBytes(node);
   change.Add(
       NodeRegistered{.description = Describe(node), .role = node.role(), .replaces = replaces});
   groups_.OnRegistered(now, change);
   change.Commit();
   Health& health = health_.emplace(NodeId(node.id()), NewHealth(now, kUntilAnswered)).first->second;
+  Expect(health);
   if (request.has_load()) health.load = request.load();
   return Registration{
       .node = NodeId(node.id()), .rank = rank, .replaces = replaces, .is_new = true};
@@ -158,6 +150,7 @@ void Membership::OnRegistrationAnswered(absl::Time now, NodeId node) {
   Health answered = NewHealth(now, absl::ZeroDuration());
   answered.load = std::move(at->second.load);
   at->second = std::move(answered);
+  Expect(at->second);
 }
 
 const proto::ServerLoad* Membership::LoadOf(NodeId server) const {
@@ -170,6 +163,7 @@ void Membership::OnHeartbeat(absl::Time now, NodeId node, const proto::Heartbeat
   COVEY_CHECK(at != health_.end());
   Health& health = at->second;
   health.detector.Beat(now);
+  Expect(health);
   health.lease_end = LeaseEnd(now);
   health.is_probed = false;
   if (request.has_progress()) health.progress = request.progress();
@@ -210,8 +204,12 @@ absl::Status Membership::CheckLeave(NodeId id, Epoch known) const {
 std::vector<Membership::Death> Membership::DeclareDead(absl::Time now) {
   std::vector<Death> deaths;
   std::vector<std::string> evidence;
+  next_death_ = absl::InfiniteFuture();
   for (const auto& [id, health] : health_) {
-    if (now < health.detector.DeadAt()) continue;
+    if (now < health.detector.DeadAt()) {
+      Expect(health);
+      continue;
+    }
     deaths.push_back({.node = id, .lease_end = health.lease_end});
     evidence.push_back(absl::StrFormat("silent for %.1f s, suspicion %.1f",
                                        absl::ToDoubleSeconds(health.detector.Silence(now)),
@@ -289,11 +287,16 @@ void Membership::Depart(absl::Time now, const proto::Node& node, proto::Node::St
   edited.clear_standby();
   edited.clear_draining();
   health_.erase(NodeId(node.id()));
+  CountBytes(node);
   groups_.OnDeparture(now, node, change);
 }
 
 void Membership::Forget(const std::vector<NodeId>& departed, Transaction& change) {
   if (departed.empty()) return;
+  for (const NodeId node : departed) {
+    all_bytes_ -= bytes_.at(node);
+    bytes_.erase(node);
+  }
   auto& nodes = *change.EditView().mutable_nodes();
   nodes.erase(std::remove_if(nodes.begin(), nodes.end(),
                              [&](const proto::Node& node) {
@@ -303,10 +306,23 @@ void Membership::Forget(const std::vector<NodeId>& departed, Transaction& change
               nodes.end());
 }
 
-absl::Time Membership::NextDeath() const {
-  absl::Time next = absl::InfiniteFuture();
-  for (const auto& [id, health] : health_) next = std::min(next, health.detector.DeadAt());
-  return next;
+absl::Status Membership::CheckBytes(const proto::RegisterRequest& request,
+                                    const std::vector<NodeId>& without) const {
+  size_t bytes = all_bytes_ + request.ByteSizeLong();
+  for (const NodeId node : without) bytes -= bytes_.at(node);
+  if (bytes <= kNodesBytesMax) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("register: with this node, of ", request.ByteSizeLong(),
+                   " bytes, the nodes of the view would have ", bytes, ", and ", kNodesBytesMax,
+                   " can be told to others; start fewer processes, with fewer or shorter "
+                   "endpoints"));
+}
+
+void Membership::CountBytes(const proto::Node& node) {
+  size_t& counted = bytes_[NodeId(node.id())];
+  all_bytes_ -= counted;
+  counted = node.ByteSizeLong();
+  all_bytes_ += counted;
 }
 
 void Membership::DiscountPause(absl::Duration pause) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -86,8 +88,8 @@ class Membership {
   };
   // Declares those nodes dead that have been silent for too long.
   std::vector<Death> DeclareDead(absl::Time now);
-  // When DeclareDead has to be called at the latest.
-  absl::Time NextDeath() const;
+  // When DeclareDead has to be called at the latest; never later than the next death.
+  absl::Time NextDeath() const { return next_death_; }
   // Two signs that a node may be gone: the connection on which it watched the view broke; or a
   // process asks for the rank it holds, and two of its heartbeats are missing. Each returns the
   // ProbeRequest that checks it, addressed to the prober. Nothing when the node is not ALIVE,
@@ -120,6 +122,10 @@ class Membership {
   };
 
   Health NewHealth(absl::Time now, absl::Duration grace) const;
+  // The health of this node is known, or has changed.
+  void Expect(const Health& health) {
+    next_death_ = std::min(next_death_, health.detector.DeadAt());
+  }
   std::optional<Message> Probe(const proto::Node& node);
   void Declare(absl::Time now, NodeId id, const std::string& evidence);
   // Adds a node to the view.
@@ -129,12 +135,24 @@ class Membership {
   void Depart(absl::Time now, const proto::Node& node, proto::Node::State state, std::string reason,
               Transaction& change);
   // Takes them out of the view. `departed` is in growing order of id.
-  static void Forget(const std::vector<NodeId>& departed, Transaction& change);
+  void Forget(const std::vector<NodeId>& departed, Transaction& change);
+  // RESOURCE_EXHAUSTED: with one more node, and without these, too many bytes are to be told to
+  // others.
+  absl::Status CheckBytes(const proto::RegisterRequest& request,
+                          const std::vector<NodeId>& without) const;
+  // The node is new, or tells more of itself than before.
+  void CountBytes(const proto::Node& node);
 
   const MembershipOptions options_;
   ClusterState& state_;
   Groups& groups_;
   std::map<NodeId, Health> health_;  // of ALIVE nodes
+  // Not later than the DeadAt() of any of them: a beat puts off that of one node, which is not
+  // searched for at each.
+  absl::Time next_death_ = absl::InfiniteFuture();
+  // Of each node of the view, as it was registered or departed, and their sum.
+  std::map<NodeId, size_t> bytes_;
+  size_t all_bytes_ = 0;
 };
 
 }  // namespace covey::scheduler

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/buffer.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
@@ -125,7 +126,24 @@ class UnaryCall : public grpc::ServerUnaryReactor, public Call {
   std::shared_ptr<Call> self_;  // until gRPC is done with it
 };
 
-class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public Call {
+// The bytes that travel (UnpackWatchReply). A frame is shared with the other calls that send it.
+grpc::ByteBuffer BytesOf(const Message& reply) {
+  if (reply.frames.empty()) {
+    const grpc::Slice bytes(reply.envelope.watch_view_reply().SerializeAsString());
+    return {&bytes, 1};
+  }
+  auto frame = std::make_unique<Buffer>(reply.frames.front());
+  // gRPC does not write to it.
+  auto* const data = const_cast<uint8_t*>(frame->data());
+  const size_t size = frame->size();
+  const grpc::Slice bytes(
+      data, size, [](void* kept) { std::unique_ptr<Buffer>(static_cast<Buffer*>(kept)).reset(); },
+      frame.release());
+  return {&bytes, 1};
+}
+
+// A stream of replies, whose bytes are not made again for each watcher.
+class WatchCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public Call {
  public:
   WatchCall(CallTable& calls, CallerCheck& check, grpc::CallbackServerContext& context)
       : calls_(calls), check_(check), context_(context) {}
@@ -164,11 +182,11 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
       Finish(ToGrpc(status));
       return true;
     }
-    const proto::ClusterView& view = message.envelope.watch_view_reply().view();
+    const uint64_t epoch = message.envelope.watch_view_reply().view().epoch();
     proto::WatchViewRequest& request = *request_.envelope.mutable_watch_view_request();
-    if (view.epoch() > request.known_epoch() && !writing_) {
-      request.set_known_epoch(view.epoch());
-      *reply_.mutable_view() = view;
+    if (epoch > request.known_epoch() && !writing_) {
+      request.set_known_epoch(epoch);
+      reply_ = BytesOf(message);
       writing_ = true;
       StartWrite(&reply_);
     } else if (!writing_) {
@@ -189,7 +207,7 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
   CallerCheck& check_;
   grpc::CallbackServerContext& context_;
   Message request_;
-  proto::WatchViewReply reply_;
+  grpc::ByteBuffer reply_;
   bool writing_ = false;
   bool cancelled_ = false;
   std::shared_ptr<Call> self_;  // until gRPC is done with it
@@ -279,7 +297,10 @@ class CallWatcherFactory : public grpc::experimental::ServerInterceptorFactoryIn
   std::optional<Identity> scheduler_;
 };
 
-class Service : public GrpcService, private proto::Scheduler::CallbackService {
+using ServedMethods =
+    proto::Scheduler::WithRawCallbackMethod_WatchView<proto::Scheduler::CallbackService>;
+
+class Service : public GrpcService, private ServedMethods {
  public:
   Service(const Options& options, Actor& actor, EventLoop& loop)
       : always_leads_(options.leads == nullptr),
@@ -367,12 +388,19 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
   }
   COVEY_UNARY_CONTROL_METHODS(COVEY_SERVE)
 #undef COVEY_SERVE
-  grpc::ServerWriteReactor<proto::WatchViewReply>* WatchView(
-      Context* context, const proto::WatchViewRequest* request) override {
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* WatchView(Context* context,
+                                                        const grpc::ByteBuffer* bytes) override {
     auto call = std::make_shared<WatchCall>(calls_, check_, *context);
     WatchCall& reactor = *call;
-    Message message = ToMessage(*request, &Envelope::mutable_watch_view_request);
-    const absl::Status status = check_.Fill(*context, message);
+    grpc::ByteBuffer received = *bytes;
+    proto::WatchViewRequest request;
+    const grpc::Status parsed =
+        grpc::SerializationTraits<proto::WatchViewRequest>::Deserialize(&received, &request);
+    Message message = ToMessage(request, &Envelope::mutable_watch_view_request);
+    // As gRPC itself refuses the requests that it cannot parse; CallWatcher counts them.
+    const absl::Status status = parsed.ok()
+                                    ? check_.Fill(*context, message)
+                                    : absl::UnimplementedError("the request cannot be parsed");
     reactor.Begin(std::move(call), status, context->peer(), std::move(message));
     return &reactor;
   }

@@ -180,6 +180,31 @@ TEST_F(GrpcServiceTest, WatchStreamsEachNewView) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
+TEST_F(GrpcServiceTest, ANodeThatTakesChangesIsStreamedThem) {
+  proto::WatchViewRequest watch;
+  watch.mutable_header()->set_node(MustRegister(5).node());
+  watch.mutable_header()->set_incarnation(5);
+  watch.mutable_header()->set_job(JobFingerprint("job"));
+  watch.set_known_epoch(1);
+  watch.set_takes_changes(true);
+  const auto context = Context();
+  const auto stream = stub_->WatchView(context.get(), watch);
+  proto::WatchViewReply reply;
+  for (uint64_t epoch = 2; epoch <= 4; ++epoch) {
+    MustRegister(epoch + 10);
+    ASSERT_TRUE(stream->Read(&reply));
+    EXPECT_FALSE(reply.has_view());
+    EXPECT_EQ(reply.change().since(), epoch - 1);
+    EXPECT_EQ(reply.change().changed().epoch(), epoch);
+    ASSERT_EQ(reply.change().changed().nodes_size(), 1);
+    EXPECT_EQ(reply.change().changed().nodes(0).incarnation(), epoch + 10);
+  }
+  context->TryCancel();
+  while (stream->Read(&reply)) {
+  }
+  stream->Finish();
+}
+
 TEST_F(GrpcServiceTest, SpeaksWithOurOwnChannel) {
   std::promise<Message> registered;
   std::promise<Message> viewed;
@@ -241,10 +266,12 @@ TEST_F(GrpcServiceTest, GarbageRequestsAreCountedAndRefused) {
     grpc::ByteBuffer request(&slice, 1);
     grpc::ByteBuffer reply;
     std::promise<grpc::Status> done;
+    // The stream's request is parsed by the service itself.
+    const absl::string_view method = round % 2 == 0 ? "WatchView" : "Register";
     const auto context = Context();
     generic.UnaryCall(
-        context.get(), absl::StrCat("/", proto::Scheduler::service_full_name(), "/", "Register"),
-        {}, &request, &reply, [&](grpc::Status status) { done.set_value(std::move(status)); });
+        context.get(), absl::StrCat("/", proto::Scheduler::service_full_name(), "/", method), {},
+        &request, &reply, [&](grpc::Status status) { done.set_value(std::move(status)); });
     EXPECT_FALSE(done.get_future().get().ok());
     // It is counted when the call has ended, which the caller may learn sooner.
     while (Malformed() < round) {

@@ -72,7 +72,8 @@ std::vector<std::string> NamesOf(const proto::ClusterView& view, const std::vect
 }
 
 std::string MissingNodes(const JobSpec& job, const proto::ClusterView& view, Expected expected) {
-  std::vector<std::string> missing;
+  std::vector<std::string> named;
+  size_t missing = 0;
   const auto look_for = [&](proto::Role role, uint32_t count) {
     std::vector<bool> here(count, false);
     for (const proto::Node& node : view.nodes()) {
@@ -81,14 +82,13 @@ std::string MissingNodes(const JobSpec& job, const proto::ClusterView& view, Exp
       }
     }
     for (uint32_t rank = 0; rank < count; ++rank) {
-      if (!here[rank]) missing.push_back(NodeName(role, rank));
+      if (!here[rank] && ++missing <= kMissingNamed) named.push_back(NodeName(role, rank));
     }
   };
   look_for(proto::SERVER, job.servers);
   if (expected == Expected::kServersAndWorkers) look_for(proto::WORKER, job.workers());
-  const size_t more = missing.size() > kMissingNamed ? missing.size() - kMissingNamed : 0;
-  missing.resize(missing.size() - more);
-  return absl::StrCat(absl::StrJoin(missing, ", "),
+  const size_t more = missing - named.size();
+  return absl::StrCat(absl::StrJoin(named, ", "),
                       more > 0 ? absl::StrCat(" and ", more, " more") : "");
 }
 

@@ -18,6 +18,7 @@
 #include "tests/sim/checkers/death_evidence.h"
 #include "tests/sim/checkers/departed_nodes.h"
 #include "tests/sim/checkers/equal_replicas.h"
+#include "tests/sim/checkers/equal_views.h"
 #include "tests/sim/checkers/fenced_producers.h"
 #include "tests/sim/checkers/forged_messages.h"
 #include "tests/sim/checkers/kept_content.h"
@@ -243,6 +244,8 @@ SeedResult RunSeed(const SeedOptions& options) {
         return HeldBy(cluster.FindReplica(server, loop, shard));
       },
       violations);
+  EqualViews equal_views(
+      [&cluster](absl::string_view process) { return cluster.HeldView(process); }, violations);
   ForgedMessages forged_messages(
       [&cluster](absl::string_view server, uint32_t loop, ShardId shard) {
         return TakenBy(cluster.FindReplica(server, loop, shard));
@@ -251,7 +254,7 @@ SeedResult RunSeed(const SeedOptions& options) {
   for (Observer* checker : std::initializer_list<Observer*>{
            &view_history, &departed_nodes, &one_owner, &shard_clocks, &applied_once,
            &fenced_producers, &chain_fence, &forged_messages, &asked_history, &kept_content,
-           &returned_frames, &rare_events, &answered_pushes, &death_evidence}) {
+           &returned_frames, &rare_events, &answered_pushes, &death_evidence, &equal_views}) {
     cluster.AddObserver(*checker);
   }
   workload->SetUp(cluster);

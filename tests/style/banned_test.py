@@ -49,6 +49,7 @@ _BANS = [
             "common/security/tls_credentials_test.cc": "makes certificates that gRPC takes for valid",
             "common/security/wall_clock.cc": "where `now` comes from, for certificates",
             "common/base/clock.cc": "where `now` comes from",
+            "scheduler/large_cluster_test.cc": "measures processor time",
             "scheduler/main.cc": "dates snapshots",
             "tests/process/outage_probe.cc": "measures",
             "server/sparse/sparse_shard_bench.cc": "measures pauses",

@@ -7,10 +7,35 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/view_change.h"
 #include "common/net/grpc/scheduler_reply.h"
 #include "common/net/scheduler_failover.h"
 
 namespace covey {
+namespace {
+
+// The epoch of the view to which it leads.
+uint64_t EpochOf(const proto::WatchViewReply& news) {
+  return news.has_change() ? news.change().changed().epoch() : news.view().epoch();
+}
+
+// What leads to the same view as `earlier` and then `later`; `later` alone when it does not follow.
+proto::WatchViewReply Merged(proto::WatchViewReply earlier, proto::WatchViewReply later) {
+  if (!later.has_change()) return later;
+  proto::WatchViewReply merged;
+  if (earlier.has_change()) {
+    auto change = MergeViewChanges(std::move(*earlier.mutable_change()), later.change());
+    if (!change.ok()) return later;
+    *merged.mutable_change() = *std::move(change);
+  } else {
+    auto view = ApplyViewChange(std::move(*earlier.mutable_view()), later.change());
+    if (!view.ok()) return later;
+    *merged.mutable_view() = *std::move(view);
+  }
+  return merged;
+}
+
+}  // namespace
 
 // One open stream; owns itself until gRPC is done with it.
 class ViewWatch::Stream : public grpc::ClientReadReactor<proto::WatchViewReply> {
@@ -21,7 +46,7 @@ class ViewWatch::Stream : public grpc::ClientReadReactor<proto::WatchViewReply> 
   }
 
   grpc::ClientContext* context() { return &context_; }
-  const proto::Header& header() const { return request_.header(); }
+  const proto::WatchViewRequest& request() const { return request_; }
   // The scheduler it comes from.
   size_t at() const { return at_; }
 
@@ -67,13 +92,15 @@ void ViewWatch::Send(Message request) {
     // A repeated request means that the stream may be dead unnoticed; another identity, that the
     // node has registered again.
     const bool usable = stream_ != nullptr && !waiting_.has_value() &&
-                        stream_->header().node() == request.envelope.header().node();
+                        stream_->request().header().node() == request.envelope.header().node() &&
+                        Follows(request.envelope.watch_view_request());
     waiting_ = std::move(request);
     if (usable) {
       answer = Answer();
     } else {
       if (stream_ != nullptr) stream_->context()->TryCancel();
       unread_.reset();
+      position_ = waiting_->envelope.watch_view_request().known_epoch();
       auto stream = std::make_unique<Stream>(*this, stubs_.current(), *waiting_);
       if (!calls_.Begin(stream->context())) return;
       stream_ = opened = stream.release();
@@ -102,12 +129,13 @@ void ViewWatch::Follow() {
   deliver_(*std::move(reply));
 }
 
-void ViewWatch::Arrived(const Stream& stream, proto::WatchViewReply view) {
+void ViewWatch::Arrived(const Stream& stream, proto::WatchViewReply news) {
   std::optional<Message> answer;
   {
     MutexLock lock(mutex_);
     if (stream_ != &stream) return;
-    unread_ = std::move(view);
+    unread_ = unread_.has_value() ? Merged(*std::exchange(unread_, std::nullopt), std::move(news))
+                                  : std::move(news);
     answer = Answer();
   }
   if (answer.has_value()) deliver_(*std::move(answer));
@@ -126,11 +154,19 @@ void ViewWatch::Ended(const Stream& stream, const absl::Status& outcome) {
   deliver_(*std::move(reply));
 }
 
+bool ViewWatch::Follows(const proto::WatchViewRequest& request) const {
+  if (stream_->request().takes_changes() != request.takes_changes()) return false;
+  // Whole views follow any.
+  if (!request.takes_changes() || (unread_.has_value() && unread_->has_view())) return true;
+  return request.known_epoch() == (unread_.has_value() ? unread_->change().since() : position_);
+}
+
 std::optional<Message> ViewWatch::Answer() {
   if (!waiting_.has_value() || !unread_.has_value()) return std::nullopt;
-  if (unread_->view().epoch() <= waiting_->envelope.watch_view_request().known_epoch()) {
+  if (EpochOf(*unread_) <= waiting_->envelope.watch_view_request().known_epoch()) {
     return std::nullopt;
   }
+  position_ = EpochOf(*unread_);
   Message answer = MakeSchedulerReply(*waiting_);
   *answer.envelope.mutable_watch_view_reply() = *std::exchange(unread_, std::nullopt);
   waiting_.reset();

@@ -85,7 +85,8 @@ class FakeScheduler : public proto::Scheduler::Service {
     while (MonotonicNow() < end) changed_.WaitFor(mutex_, end - MonotonicNow());
     return grpc::Status::OK;
   }
-  // Sends every published epoch that is new to the caller; epoch 0 ends all streams.
+  // Sends every published epoch that is new to the caller, as views or as changes; epoch 0 ends all
+  // streams.
   grpc::Status WatchView(grpc::ServerContext* context, const proto::WatchViewRequest* request,
                          grpc::ServerWriter<proto::WatchViewReply>* writer) override {
     uint64_t known = request->known_epoch();
@@ -93,9 +94,14 @@ class FakeScheduler : public proto::Scheduler::Service {
     ++streams_;
     while (!context->IsCancelled() && epoch_ != 0) {
       if (epoch_ > known) {
-        known = epoch_;
         proto::WatchViewReply reply;
-        reply.mutable_view()->set_epoch(known);
+        if (sends_changes_ && request->takes_changes()) {
+          reply.mutable_change()->set_since(known);
+          reply.mutable_change()->mutable_changed()->set_epoch(epoch_);
+        } else {
+          reply.mutable_view()->set_epoch(epoch_);
+        }
+        known = epoch_;
         writer->Write(reply);
         sent_ = known;
         changed_.NotifyAll();
@@ -109,6 +115,12 @@ class FakeScheduler : public proto::Scheduler::Service {
     MutexLock lock(mutex_);
     epoch_ = epoch;
     changed_.NotifyAll();
+  }
+  // From now on callers that take changes get them; at first they get views, as from a scheduler of
+  // an earlier version.
+  void SendChanges() {
+    MutexLock lock(mutex_);
+    sends_changes_ = true;
   }
   // Waits until a stream has sent this epoch or a later one.
   void AwaitSent(uint64_t epoch) {
@@ -130,6 +142,7 @@ class FakeScheduler : public proto::Scheduler::Service {
   uint64_t sent_ ABSL_GUARDED_BY(mutex_) = 0;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;
   bool leads_ ABSL_GUARDED_BY(mutex_) = true;
+  bool sends_changes_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace covey

@@ -18,6 +18,7 @@
 #include "tests/sim/checkers/death_evidence.h"
 #include "tests/sim/checkers/departed_nodes.h"
 #include "tests/sim/checkers/equal_replicas.h"
+#include "tests/sim/checkers/equal_views.h"
 #include "tests/sim/checkers/fenced_producers.h"
 #include "tests/sim/checkers/kept_content.h"
 #include "tests/sim/checkers/one_owner.h"
@@ -599,6 +600,24 @@ TEST(FencedProducersTest, AnOldGenerationIsRefused) {
   EXPECT_THAT(Watch<FencedProducers>({old_push, new_push}), IsEmpty());
   EXPECT_THAT(Watch<FencedProducers>({new_push, old_push}),
               ElementsAre(HasSubstr("generation 1 after one of 2")));
+}
+
+TEST(EqualViewsTest, ANodeHoldsTheViewThatWasPublished) {
+  const Message published = ViewWithNode(4, proto::Node::ALIVE);
+  const auto found = [&](const Message& held) {
+    Violations violations;
+    auto view = ClusterView::Make(held.envelope.watch_view_reply().view());
+    EqualViews checker([&](absl::string_view) { return view->get(); }, violations);
+    checker.OnSend(absl::UnixEpoch(), published);
+    checker.OnReceived(absl::UnixEpoch(), "worker-1", published);
+    return violations.found();
+  };
+  EXPECT_THAT(found(published), IsEmpty());
+  EXPECT_THAT(found(View(0)), IsEmpty()) << "it has not registered yet";
+  EXPECT_THAT(found(ViewWithNode(4, proto::Node::DEAD)),
+              ElementsAre(HasSubstr("worker-1 holds another view of epoch 4")));
+  EXPECT_THAT(found(ViewWithNode(5, proto::Node::ALIVE)),
+              ElementsAre(HasSubstr("worker-1 holds another view of epoch 5")));
 }
 
 }  // namespace

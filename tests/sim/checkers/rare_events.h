@@ -73,6 +73,7 @@ inline constexpr absl::string_view kExpectedEvents[] = {
     "shard_refused_deadline_exceeded",
     "shard_refused_failed_precondition",
     "shard_refused_unavailable",
+    "view_change_sent",
 };
 
 }  // namespace covey::sim

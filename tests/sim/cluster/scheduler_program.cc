@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/snapshot/snapshot_reader.h"
+#include "scheduler/log/published_views.h"
 #include "scheduler/log/scheduler_log.h"
 #include "scheduler/snapshots/restored_job.h"
 
@@ -29,7 +30,8 @@ std::optional<proto::LogRecord> StateOfSnapshot(const scheduler::Config& config,
 }  // namespace
 
 SchedulerProgram::SchedulerProgram(Simulator& simulator, const scheduler::Config& config,
-                                   SimDisk& disk, Folder& store) {
+                                   SimDisk& disk, Folder& store)
+    : simulator_(simulator) {
   const std::string& log = disk.content();
   auto recovered =
       scheduler::RecoverLog({reinterpret_cast<const uint8_t*>(log.data()), log.size()});
@@ -49,6 +51,21 @@ SchedulerProgram::SchedulerProgram(Simulator& simulator, const scheduler::Config
   actor_->OnDecision([&simulator](const std::string& decision) {
     simulator.Trace(absl::StrCat("the scheduler decides: ", decision));
   });
+}
+
+void SchedulerProgram::Pack(Message& message) {
+  if (!message.envelope.has_watch_view_reply()) return;
+  scheduler::UnpackWatchReply(message);
+  if (message.envelope.watch_view_reply().has_change()) simulator_.Count("view_change_sent");
+}
+
+std::optional<Message> SchedulerProgram::Shown(const Message& message) const {
+  if (!message.envelope.watch_view_reply().has_change()) return std::nullopt;
+  Message shown = message;
+  proto::WatchViewReply& reply = *shown.envelope.mutable_watch_view_reply();
+  reply.clear_change();
+  *reply.mutable_view() = published();
+  return shown;
 }
 
 }  // namespace covey::sim

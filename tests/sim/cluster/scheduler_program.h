@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "common/cluster/ids.h"
@@ -25,12 +26,16 @@ class SchedulerProgram : public Program {
   std::vector<Actor*> loops() override { return {actor_.get()}; }
   NodeId node() const override { return kSchedulerNode; }
   Epoch epoch() const override { return Epoch(actor_->published().epoch()); }
+  void Pack(Message& message) override;
+  // A change of the view as the view to which it leads.
+  std::optional<Message> Shown(const Message& message) const override;
   // The newest published view.
   const proto::ClusterView& published() const { return actor_->published(); }
   // The process would have ended: the job is to stop, since a shard is lost for good.
   bool must_stop() const { return must_stop_; }
 
  private:
+  Simulator& simulator_;
   bool must_stop_ = false;
   std::unique_ptr<scheduler::SchedulerActor> actor_;
 };

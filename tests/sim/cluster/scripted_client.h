@@ -34,6 +34,7 @@ class ScriptedClient : public Actor, public Program {
   std::vector<Actor*> loops() override { return {this}; }
   NodeId node() const override { return client_->member().node(); }
   Epoch epoch() const override { return client_->member().view()->epoch(); }
+  const ClusterView* view() const override { return client_->member().view().get(); }
   Outcome outcome() const override;
 
  private:

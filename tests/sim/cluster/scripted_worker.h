@@ -35,6 +35,7 @@ class ScriptedWorker : public Actor, public Program {
   std::vector<Actor*> loops() override { return {this}; }
   NodeId node() const override { return worker_->client().member().node(); }
   Epoch epoch() const override { return worker_->client().member().view()->epoch(); }
+  const ClusterView* view() const override { return worker_->client().member().view().get(); }
   Outcome outcome() const override;
 
  private:

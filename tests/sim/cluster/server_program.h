@@ -36,6 +36,7 @@ class ServerProgram : public Program {
   std::vector<Actor*> loops() override;
   NodeId node() const override { return control_.member().node(); }
   Epoch epoch() const override { return control_.member().view()->epoch(); }
+  const ClusterView* view() const override { return control_.member().view().get(); }
   absl::Duration TakeDeviceTime(size_t loop) override;
   // A server leaves once it has drained, and fails when one of its data loops hangs.
   Outcome outcome() const override;

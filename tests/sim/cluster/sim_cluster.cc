@@ -321,6 +321,11 @@ const proto::ClusterView* SimCluster::published() const {
   return program == nullptr ? nullptr : &program->published();
 }
 
+const ClusterView* SimCluster::HeldView(absl::string_view process) const {
+  Process& holder = *processes_[IndexOf(process)];
+  return holder.running() ? holder.program()->view() : nullptr;
+}
+
 bool SimCluster::must_stop() const {
   const auto* program = static_cast<const SchedulerProgram*>(processes_[0]->program());
   return program != nullptr && program->must_stop();

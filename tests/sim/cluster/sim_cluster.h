@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/cluster/view.h"
 #include "common/simulation/simulator.h"
 #include "scheduler/config.h"
 #include "server/replication/replica.h"
@@ -84,6 +85,8 @@ class SimCluster {
   }
   // The scheduler's newest published view; null while the scheduler does not run.
   const proto::ClusterView* published() const;
+  // The view that the node of a process holds; null = it holds none, or does not run.
+  const ClusterView* HeldView(absl::string_view process) const;
   // The scheduler would end the job, since a shard is lost for good. Here it goes on without it.
   bool must_stop() const;
   // The content of the servers that the view names in chains; empty while the scheduler does not

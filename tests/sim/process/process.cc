@@ -223,10 +223,13 @@ void Process::Flush(size_t index, Outbox& outbox) {
       Store(message);
       continue;
     }
+    program_->Pack(message);
+    const std::optional<Message> shown = program_->Shown(message);
+    const Message& seen = shown.has_value() ? *shown : message;
     const bool answers_forger = network_.IsOfForger(message.connection);
     for (Observer* observer : observers_) {
-      answers_forger ? observer->OnAnswerToForger(simulator_.now(), message)
-                     : observer->OnSend(simulator_.now(), message);
+      answers_forger ? observer->OnAnswerToForger(simulator_.now(), seen)
+                     : observer->OnSend(simulator_.now(), seen);
     }
     const Address to = message.to();
     if (message.connection == 0 && to.node == self && to.loop < loops_.size()) {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/base/random.h"
 #include "common/cluster/ids.h"
+#include "common/cluster/view.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "common/simulation/simulator.h"
@@ -35,6 +37,12 @@ class Program {
   // and its epoch.
   virtual NodeId node() const = 0;
   virtual Epoch epoch() const = 0;
+  // The view that its node holds; null = it holds none.
+  virtual const ClusterView* view() const { return nullptr; }
+  // Makes of a message of an actor what travels, as the real transport does.
+  virtual void Pack(Message& /*message*/) {}
+  // What observers see in place of a message that travels; nothing = itself.
+  virtual std::optional<Message> Shown(const Message& /*message*/) const { return std::nullopt; }
   // How long the last call of this loop waited for a device; 0 the second time.
   virtual absl::Duration TakeDeviceTime(size_t /*loop*/) { return absl::ZeroDuration(); }
   // Once the outcome is not kRunning, the process ends by itself.
