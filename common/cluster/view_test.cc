@@ -39,6 +39,18 @@ proto::ClusterView Valid() {
   return view;
 }
 
+TEST(ClusterViewTest, AWorkerBelongsToTheGroupThatGoesOn) {
+  proto::ClusterView view = Valid();
+  proto::Group ended = view.groups(0);
+  ended.set_id(1);
+  ended.set_state(proto::Group::DONE);
+  view.mutable_groups()->Add(std::move(ended));
+  view.mutable_groups()->SwapElements(0, 1);
+  EXPECT_EQ((*ClusterView::Make(view))->GroupOf(NodeId(9))->id(), 2u);
+  view.mutable_groups(1)->set_state(proto::Group::BROKEN);
+  EXPECT_EQ((*ClusterView::Make(view))->GroupOf(NodeId(9))->id(), 2u);
+}
+
 TEST(ClusterViewTest, FindsWhatIsThereAndNothingElse) {
   const auto view = *ClusterView::Make(Valid());
   EXPECT_EQ(view->FindNode(NodeId(4))->name(), "server-0");
