@@ -722,6 +722,34 @@ TEST_F(SchedulerActorTopologyTest, GroupsFormByLabelsWhenWorkersDoNotReport) {
   EXPECT_LE(formed - begun, absl::Seconds(6));
 }
 
+TEST_F(SchedulerActorTopologyTest, ALateWorkerGetsItsRackBeforeAGroup) {
+  ASSERT_TRUE(Measure());
+  Advance(absl::Milliseconds(500));
+  Message request = RegisterRequest(20 + kWorkers, proto::WORKER);
+  request.envelope.mutable_register_request()->set_labels("z//host-4");
+  Call(request);
+  const auto beat_all = [&](const proto::ProbeReport& of_newcomer) {
+    Call(Heartbeat(server_));
+    for (uint64_t worker = 0; worker < kWorkers; ++worker) Beat(worker);
+    const proto::ProbeOrder order = Beat(kWorkers, of_newcomer);
+    Advance(absl::Milliseconds(500));
+    return order;
+  };
+  proto::ProbeOrder order;
+  for (int beat = 0; beat < 5; ++beat) order = beat_all({});
+  EXPECT_EQ(actor_->published().groups(0).members_size(), 4);
+  proto::ProbeReport report;
+  report.set_order(order.order());
+  for (const uint64_t peer : order.peers()) {
+    proto::ProbedLink& link = *report.add_links();
+    link.set_node(peer);
+    link.set_round_trip_seconds((peer - kFirstWorker) % 2 == 0 ? 0.0002 : 0.002);
+  }
+  for (int beat = 0; beat < 3; ++beat) beat_all(report);
+  EXPECT_EQ(Labels().back(), "z/measured-0/host-4");
+  EXPECT_EQ(actor_->published().groups(0).members_size(), 5);
+}
+
 TEST_F(SchedulerActorTopologyTest, AfterARestartLabelsStayAndWorkersAreAskedAgain) {
   ASSERT_TRUE(Measure());
   Advance(absl::Milliseconds(500));
