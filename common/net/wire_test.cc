@@ -124,10 +124,10 @@ TEST(WireTest, RefusesWhatOnlyTheSchedulerOrTheOwnProcessSays) {
                          proto::Envelope::kProbeReply, proto::Envelope::kLeaseNotice}) {
     EXPECT_FALSE(accepts(body)) << BodyName(With(body));
   }
-  for (const int body : {proto::Envelope::kPushRequest, proto::Envelope::kPullReply,
-                         proto::Envelope::kReplicateRequest, proto::Envelope::kReplicaPiece,
-                         proto::Envelope::kGroupSlice, proto::Envelope::kGroupProbe,
-                         proto::Envelope::kPeerProbe}) {
+  for (const int body :
+       {proto::Envelope::kPushRequest, proto::Envelope::kPullReply,
+        proto::Envelope::kReplicateRequest, proto::Envelope::kReplicaPiece,
+        proto::Envelope::kGroupSlice, proto::Envelope::kGroupProbe, proto::Envelope::kPeerProbe}) {
     EXPECT_TRUE(accepts(body)) << BodyName(With(body));
   }
 }
