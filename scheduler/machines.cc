@@ -71,9 +71,8 @@ void Machines::Tick(absl::Time now, Answer answer) {
     OnDeath(now, death, answer);
   }
   if (topology.Tick(now) && topology.measured_links() > 0) {
-    plan_measurements.SetCosts(
-        topology.Costs(),
-        absl::StrCat("links: ", topology.measured_links(), " measured between workers"));
+    plan_measurements.SetCosts(topology.Costs(), absl::StrCat("links: ", topology.measured_links(),
+                                                              " measured between workers"));
   }
   groups.Tick(now);
   // A newcomer gets no group before it is known where it is.
