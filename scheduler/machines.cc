@@ -75,7 +75,8 @@ void Machines::Tick(absl::Time now, Answer answer) {
                                                               " measured between workers"));
   }
   groups.Tick(now);
-  replans.Tick(now);
+  // A newcomer gets no group before it is known where it is.
+  if (topology.settled(now)) replans.Tick(now);
   stragglers.Tick(now);
   std::vector<Barriers::Answer> withdrawn;
   barriers.Expire(now, withdrawn);

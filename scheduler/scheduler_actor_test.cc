@@ -732,6 +732,13 @@ class SchedulerActorTopologyTest : public SchedulerActorTest {
     return labels;
   }
 
+  // By what the scheduler plans the groups of a job with a table.
+  std::vector<std::string> PlanSources() {
+    Call(CreateTable({.node = kFirstWorker, .incarnation = 20}));
+    const proto::StatusReply status = actor_->Status(now_);
+    return {status.plan().sources().begin(), status.plan().sources().end()};
+  }
+
   const std::vector<std::string> measured_ = {"z/measured-0/host-0", "z/measured-1/host-1",
                                               "z/measured-0/host-2", "z/measured-1/host-3"};
 };
@@ -746,20 +753,48 @@ TEST_F(SchedulerActorTopologyTest, RacksAreNamedBeforeTheFirstGroupsForm) {
   // Near members are neighbors.
   EXPECT_THAT(actor_->published().groups(0).members(), testing::ElementsAre(3, 5, 4, 6));
   EXPECT_THAT(log_, HasSubstr("2 racks measured: worker-0, worker-2 | worker-1, worker-3"));
-  EXPECT_THAT(actor_->Status(now_).plan().sources(),
-              testing::Contains("links: 6 measured between workers"));
+  EXPECT_THAT(PlanSources(), testing::Contains("links: 6 measured between workers"));
 }
 
 TEST_F(SchedulerActorTopologyTest, GroupsFormByLabelsWhenWorkersDoNotReport) {
   absl::Time formed = absl::InfiniteFuture();
   const absl::Time begun = now_;
   for (int beat = 0; beat < 20; ++beat) {
+    Call(Heartbeat(server_));
     for (uint64_t worker = 0; worker < kWorkers; ++worker) Beat(worker);
     Advance(absl::Milliseconds(500));
     if (!actor_->published().groups().empty()) formed = std::min(formed, now_);
   }
   EXPECT_GE(formed - begun, absl::Seconds(5));
   EXPECT_LE(formed - begun, absl::Seconds(6));
+}
+
+TEST_F(SchedulerActorTopologyTest, ALateWorkerGetsItsRackBeforeAGroup) {
+  ASSERT_TRUE(Measure());
+  Advance(absl::Milliseconds(500));
+  Message request = RegisterRequest(20 + kWorkers, proto::WORKER);
+  request.envelope.mutable_register_request()->set_labels("z//host-4");
+  Call(request);
+  const auto beat_all = [&](const proto::ProbeReport& of_newcomer) {
+    Call(Heartbeat(server_));
+    for (uint64_t worker = 0; worker < kWorkers; ++worker) Beat(worker);
+    const proto::ProbeOrder order = Beat(kWorkers, of_newcomer);
+    Advance(absl::Milliseconds(500));
+    return order;
+  };
+  proto::ProbeOrder order;
+  for (int beat = 0; beat < 5; ++beat) order = beat_all({});
+  EXPECT_EQ(actor_->published().groups(0).members_size(), 4);
+  proto::ProbeReport report;
+  report.set_order(order.order());
+  for (const uint64_t peer : order.peers()) {
+    proto::ProbedLink& link = *report.add_links();
+    link.set_node(peer);
+    link.set_round_trip_seconds((peer - kFirstWorker) % 2 == 0 ? 0.0002 : 0.002);
+  }
+  for (int beat = 0; beat < 3; ++beat) beat_all(report);
+  EXPECT_EQ(Labels().back(), "z/measured-0/host-4");
+  EXPECT_EQ(actor_->published().groups(0).members_size(), 5);
 }
 
 TEST_F(SchedulerActorTopologyTest, AfterARestartLabelsStayAndWorkersAreAskedAgain) {
@@ -771,8 +806,7 @@ TEST_F(SchedulerActorTopologyTest, AfterARestartLabelsStayAndWorkersAreAskedAgai
   Advance(absl::Milliseconds(500));
   EXPECT_EQ(Labels(), measured_);
   EXPECT_EQ(actor_->published().groups_size(), 1);
-  EXPECT_THAT(actor_->Status(now_).plan().sources(),
-              testing::Contains("links: 6 measured between workers"));
+  EXPECT_THAT(PlanSources(), testing::Contains("links: 6 measured between workers"));
 }
 
 TEST_F(SchedulerActorTest, FinishedWorkIsDurableBeforeItIsAnsweredAndSurvivesARestart) {

@@ -246,6 +246,17 @@ TEST_F(TopologySurveyTest, MembersOfAGroupAreNotNamedNorWorkersBesideThem) {
   EXPECT_EQ(state_.News(), "");
 }
 
+TEST_F(TopologySurveyTest, AMemberThatReportsLateKeepsItsLabels) {
+  AddHosts(4);
+  MeasureAll();
+  Tick();
+  AddHosts(1);
+  FormGroup(kFirst, 5);
+  MeasureAll(ByParity, kFirst + 4);
+  Tick();
+  EXPECT_EQ(Labels().back(), "z//host-4");
+}
+
 TEST_F(TopologySurveyTest, AJobWithGivenGroupsIsNotMeasured) {
   state_.job().plans_groups = false;
   AddHosts(4);

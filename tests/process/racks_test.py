@@ -140,9 +140,10 @@ class MeasuredRacksTest(cluster.ProcessTest):
         run = network_cluster.NetworkCluster(
             self, relayed.nodes["outside"], [relayed.nodes[name] for name in names], "auto",
             labels=[f"site//host-{rank}" for rank in ranks])
-        run.start(cluster.ALL_REDUCE, "--bytes", 1 << 16, "--repetitions", 10)
+        run.start(cluster.SYNTHETIC, "--tensors", 2, "--tensor-kib", 4, "--steps", 20,
+                  "--milliseconds-per-sample", 0)
         observer = cluster.Observer(run.address, relayed.nodes["outside"].command())
-        status = observer.await_status(lambda status: status["view"].get("groups"), "groups")
+        status = observer.await_status(lambda status: status.get("plan"), "groups and a table")
         workers = cluster.nodes(status, "WORKER")
         self.assertEqual([f"site/measured-{rack}/host-{rank}" for rank, rack in enumerate(self._RACK_OF)],
                          [node["labels"] for node in workers])
@@ -156,8 +157,7 @@ class MeasuredRacksTest(cluster.ProcessTest):
         print(decisions[named], flush=True)
         print(status["plan"]["sources"], flush=True)
         self.assertIn("links: 6 measured between workers", status["plan"]["sources"])
-        results = run.finish()
-        self.assertEqual(0, results[0]["error_max"])
+        run.finish()
 
 
 if __name__ == "__main__":

@@ -142,6 +142,15 @@ TEST_F(PeerProberTest, APeerThatDoesNotAnswerIsGivenUp) {
   EXPECT_LT(now_ - begun, PeerProber::kContactMax + PeerProber::kContactEvery);
 }
 
+TEST_F(PeerProberTest, FirstContactAloneIsNoMeasurement) {
+  Order(1, {kFirst + 1});
+  int trips = 0;
+  const proto::ProbeReport report = Measure([&](uint64_t, size_t) {
+    return ++trips == 1 ? 0.001 : std::numeric_limits<double>::infinity();
+  });
+  EXPECT_EQ(report.links(0).round_trip_seconds(), 0);
+}
+
 TEST_F(PeerProberTest, AnOrderEndsHoweverManyDoNotAnswer) {
   const std::vector<uint64_t> silent(kProbedPeersMax, kFirst + 1);
   Order(1, silent);
