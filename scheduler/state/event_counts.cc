@@ -16,6 +16,7 @@ constexpr std::optional<CountedEvent> KindOf() {
   if (std::is_same_v<T, NodeDied>) return CountedEvent::kNodeDied;
   if (std::is_same_v<T, LateGroupFormed>) return CountedEvent::kGroupFormed;
   if (std::is_same_v<T, GroupRecovers>) return CountedEvent::kGroupRecovered;
+  if (std::is_same_v<T, GroupsPlanned>) return CountedEvent::kGroupsPlanned;
   if (std::is_same_v<T, StragglerNoticed>) return CountedEvent::kStragglerNoticed;
   if (std::is_same_v<T, SharesChanged>) return CountedEvent::kSharesChanged;
   if (std::is_same_v<T, MinimumMembersChanged>) return CountedEvent::kMinimumMembersChanged;
@@ -62,6 +63,8 @@ absl::string_view CountedEventName(CountedEvent event) {
       return "group_formed";
     case CountedEvent::kGroupRecovered:
       return "group_recovered";
+    case CountedEvent::kGroupsPlanned:
+      return "groups_planned";
     case CountedEvent::kStragglerNoticed:
       return "straggler_noticed";
     case CountedEvent::kSharesChanged:

@@ -17,6 +17,7 @@ enum class CountedEvent {
   kNodeDied,
   kGroupFormed,
   kGroupRecovered,
+  kGroupsPlanned,
   kStragglerNoticed,
   kSharesChanged,
   kMinimumMembersChanged,

@@ -22,6 +22,7 @@ TEST(EventCountsTest, CountsEventsAndShards) {
   counts.Add(NodeDied{});
   counts.Add(NodeDied{});
   counts.Add(FirstGroupsFormed{.groups = 3});
+  counts.Add(GroupsPlanned{.groups = 2});
   counts.Add(BarrierReleased{});
   counts.Add(ShardsReconciled{
       .shards = {{{.kind = ShardChange::Kind::kReinitializedLost, .node = "server-0"}, 4},
@@ -30,6 +31,7 @@ TEST(EventCountsTest, CountsEventsAndShards) {
                  {{.kind = ShardChange::Kind::kFull, .node = "server-1"}, 8}}});
   EXPECT_EQ(counts.Of(CountedEvent::kNodeDied), 2u);
   EXPECT_EQ(counts.Of(CountedEvent::kGroupFormed), 3u);
+  EXPECT_EQ(counts.Of(CountedEvent::kGroupsPlanned), 1u);
   EXPECT_EQ(counts.Of(CountedEvent::kShardReinitialized), 5u);
   EXPECT_EQ(counts.Of(CountedEvent::kHeadReplaced), 2u);
   EXPECT_EQ(counts.Of(CountedEvent::kNodeLeft), 0u);
