@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/log.h"
+#include "common/base/version.h"
 #include "common/cluster/view.h"
 #include "common/cluster/view_change.h"
 #include "scheduler/log/published_views.h"
@@ -177,7 +178,7 @@ class LargeCluster {
     request.set_process_id(100'000 + index);
     request.set_host(absl::StrCat("node-", index / 4));
     request.set_data_key(std::string(32, 'k'));
-    request.set_version("0.2.0");
+    request.set_version(kVersion);
     return message;
   }
   void Watch(size_t index) {
