@@ -137,7 +137,7 @@ TEST(MetricPagesTest, AreSmallAt100Nodes) {
   const size_t scheduler = SeriesOf(pages.OfScheduler());
   const size_t server = SeriesOf(pages.OfServer());
   const size_t worker = SeriesOf(pages.OfWorker());
-  EXPECT_EQ(scheduler, 273u);
+  EXPECT_EQ(scheduler, 274u);
   EXPECT_EQ(server, 84u);
   EXPECT_EQ(worker, 37u);
   EXPECT_LE(scheduler + kServers * server, 2000u);
