@@ -236,6 +236,7 @@ TEST_F(GroupReplansTest, AWorkerThatIsAwayPutsItOff) {
 TEST_F(GroupReplansTest, WorkersThatTakeNoStepsAreLeftWhereTheyAre) {
   Run(absl::Seconds(3));
   ASSERT_EQ(CountGroups(), 1u);
+  now_ += PlanMeasurements::kFreshFor;
   Stand(absl::Minutes(5));
   EXPECT_EQ(CountGroups(), 1u);
   Run(absl::Seconds(10));
