@@ -22,8 +22,6 @@ WorkerActor::WorkerActor(const client::ClientActor::Options& options,
       [this](absl::Time now, Outbox& outbox) { return hybrid_.Interrupted(now, outbox); });
   group_.OnRendezvous([this] { return hybrid_.Progress(); });
   group_.OnLeft([this](absl::Time now, const absl::Status& status, Outbox& outbox) {
-    client_.member().SetAway("left out of its group", absl::InfiniteFuture());
-    is_left_out_ = true;
     hybrid_.Left(now, status, outbox);
   });
   client_.OnChange([this](absl::Time now, Outbox& outbox) { MembershipChanged(now, outbox); });
@@ -155,6 +153,7 @@ void WorkerActor::ReportProbes() {
 }
 
 void WorkerActor::Wake(absl::Time now, Outbox& outbox) {
+  NoteLeftOut();
   if (group_.formed() && now >= client_.member().NextWake()) {
     // A heartbeat may be due. The step is as of now, because the scheduler plans for steps ahead;
     // also before the first one, which the program may be far from.
@@ -169,6 +168,15 @@ void WorkerActor::Wake(absl::Time now, Outbox& outbox) {
   ReportProbes();
   // A group may fail before it is ready.
   TellReady();
+}
+
+void WorkerActor::NoteLeftOut() {
+  if (group_.formed()) {
+    was_in_group_ = true;
+  } else if (was_in_group_ && !is_left_out_) {
+    is_left_out_ = true;
+    client_.member().SetAway("left out of its group", absl::InfiniteFuture());
+  }
 }
 
 absl::Time WorkerActor::NextWake() const {

@@ -74,6 +74,8 @@ class WorkerActor : public Actor {
   }
 
  private:
+  // To be called before each heartbeat.
+  void NoteLeftOut();
   void MembershipChanged(absl::Time now, Outbox& outbox);
   // Takes in which workers are away, and which links are to be measured.
   void HeartbeatAnswered(absl::Time now, Outbox& outbox);
@@ -90,9 +92,11 @@ class WorkerActor : public Actor {
   ProgressMeter meter_;
   PeerProber prober_;
   uint64_t impostors_ = 0;
-  // The plan has no place for this worker, and its program has been told so with an error, after
-  // which it takes no steps: heartbeats say so for good, so that no group waits for it again.
+  // It was in a group, and the plan has no place for it any more. Its program has been told so with
+  // an error, and takes no steps after it: heartbeats say so for good, so that no group waits for it
+  // again.
   bool is_left_out_ = false;
+  bool was_in_group_ = false;
   std::function<void(const absl::Status&)> when_ready_;
   Met met_;                 // of the pending barrier; empty = none
   std::set<NodeId> alive_;  // the workers when it began
