@@ -93,8 +93,8 @@ class WorkerActor : public Actor {
   PeerProber prober_;
   uint64_t impostors_ = 0;
   // It was in a group, and the plan has no place for it any more. Its program has been told so with
-  // an error, and takes no steps after it: heartbeats say so for good, so that no group waits for it
-  // again.
+  // an error, and takes no steps after it: heartbeats say so for good, so that no group waits for
+  // it again.
   bool is_left_out_ = false;
   bool was_in_group_ = false;
   std::function<void(const absl::Status&)> when_ready_;
