@@ -126,10 +126,14 @@ class PlannedRacksTest(cluster.ProcessTest):
         status = observer.await_status(lambda status: len(ranks_by_group(status)) == 2,
                                        "two groups")
         self.assertEqual([_FAST_RANKS, _SLOW_RANKS], ranks_by_group(status))
-        self.assertEqual(
-            ["site/measured-0/host-0", "site/measured-1/host-1", "site/measured-0/host-2",
-             "site/measured-1/host-3"],
-            [node["labels"] for node in cluster.nodes(status, "WORKER")])
+        # Racks are numbered in the order in which workers have come.
+        labels = {int(node.get("rank", 0)): node["labels"].split("/")
+                  for node in cluster.nodes(status, "WORKER")}
+        self.assertEqual([f"host-{rank}" for rank in range(4)],
+                         [labels[rank][2] for rank in range(4)])
+        self.assertEqual(labels[0][1], labels[2][1])
+        self.assertEqual(labels[1][1], labels[3][1])
+        self.assertEqual({"measured-0", "measured-1"}, {labels[0][1], labels[1][1]})
         texts = [event["text"] for event in status["events"]]
         [measured] = [text for text in texts if "racks measured" in text]
         self.assertIn("with 1.05 MB", measured)
