@@ -290,7 +290,8 @@ TEST_F(GroupReplansTest, TellsByWhatItPlans) {
   EXPECT_DOUBLE_EQ(status.plan().gradient_bytes(), 4000);
   EXPECT_DOUBLE_EQ(status.plan().statistical_penalty(), 0.07);
   EXPECT_GT(status.plan().next_ms(), 20'000u);
-  EXPECT_EQ(status.plan().sources_size(), 5);
+  ASSERT_EQ(status.plan().sources_size(), 5);
+  EXPECT_EQ(status.plan().sources(3), "gradient: 0.004 MB in 1 tables; 1 servers");
 }
 
 TEST_F(GroupReplansTest, DeathsOfARankCountAsItsFailures) {

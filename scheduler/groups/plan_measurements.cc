@@ -195,7 +195,7 @@ void PlanMeasurements::AddTables(PlanInputs& inputs) const {
         2 * bytes / server_speed / static_cast<double>(contract.local_steps);
   }
   inputs.sources.push_back(absl::StrFormat(
-      "gradient: %.4g MB in %d tables%s; %d servers", model.gradient_bytes / 1e6,
+      "gradient: %.4g MB in %d tables%s; %.0f servers", model.gradient_bytes / 1e6,
       state_.view().tables_size(),
       sparse == 0 ? "" : absl::StrFormat(", without the rows of %d sparse ones", sparse), servers));
   inputs.sources.push_back(
