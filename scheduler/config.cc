@@ -13,8 +13,6 @@
 namespace covey::scheduler {
 namespace {
 
-constexpr absl::string_view kAutomaticGroups = "auto";
-
 absl::Status Bad(absl::string_view setting, const absl::AlphaNum& value,
                  absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat(setting, " = ", value, ": ", allowed));
@@ -58,21 +56,6 @@ SnapshotsOptions Config::snapshots_options() const {
           .kept = snapshots_kept,
           .deadline = snapshot_deadline,
           .wall_clock_ahead = wall_clock_ahead};
-}
-
-absl::Status Config::SetGroups(absl::string_view text) {
-  plans_groups = text == kAutomaticGroups;
-  if (plans_groups) {
-    groups = 1;
-  } else if (!absl::SimpleAtoi(text, &groups)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "no number of groups; write one, or ", kAutomaticGroups, " to let the scheduler choose"));
-  }
-  return absl::OkStatus();
-}
-
-std::string Config::Groups() const {
-  return plans_groups ? std::string(kAutomaticGroups) : absl::StrCat(groups);
 }
 
 absl::Status Config::SetSnapshotEvery(absl::string_view text) {

@@ -108,9 +108,6 @@ struct Config {
   ChainsOptions chains_options() const;
   SnapshotsOptions snapshots_options() const;
 
-  // `groups` as text: a number, or "auto" for plans_groups. INVALID_ARGUMENT: it is something else.
-  absl::Status SetGroups(absl::string_view text);
-  std::string Groups() const;
   // `snapshot_every` and `snapshot_every_samples` as text: "10min", "1e6samples" or both with a
   // comma between. INVALID_ARGUMENT: it is something else.
   absl::Status SetSnapshotEvery(absl::string_view text);

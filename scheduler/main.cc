@@ -26,6 +26,7 @@
 #include "common/base/set_once.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/view.h"
+#include "common/grouping/group_count.h"
 #include "common/grouping/stragglers/straggler_options.h"
 #include "common/grouping/stragglers/straggler_rung.h"
 #include "common/metrics/metrics_server.h"
@@ -273,7 +274,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
   LogInfo(absl::StrCat("listening on ", config.host, ":", service->port()),
           {{"job", config.job_name},
            {"servers", config.servers},
-           {"groups", config.Groups()},
+           {"groups", GroupCountText(config.groups, config.plans_groups)},
            {"workers", config.workers()}});
   absl::Status outcome;
   if (!config.port_file.empty()) outcome = WritePortFile(config.port_file, service->port());
@@ -439,8 +440,11 @@ void Declare(Config& config, ConfigFile& options) {
   options.Add("job", &config.job_name, "name of the job; every process that joins must give it");
   options.Add("servers", &config.servers, "servers to wait for");
   options.Add(
-      "groups", [&config](absl::string_view text) { return config.SetGroups(text); },
-      [&config] { return config.Groups(); },
+      "groups",
+      [&config](absl::string_view text) {
+        return ParseGroupCount(text, config.groups, config.plans_groups);
+      },
+      [&config] { return GroupCountText(config.groups, config.plans_groups); },
       "groups of workers to form; auto = as many as make most progress, by the speeds and links "
       "that are measured (covey plan shows why)");
   options.Add("workers", &config.workers_per_group,

@@ -61,10 +61,11 @@ void GroupReplans::Tick(absl::Time now) {
   if (!IsPlanned()) return;
   const std::vector<NodeId> workers = measurements_.Workers();
   if (workers.empty()) return;
-  PlaceWaiting(now, workers);
+  const std::vector<NodeId> unplaced = Unplaced(workers);
+  PlaceWaiting(now, unplaced);
   if (now < next_) return;
   if (state_.view().tables().empty() || !measurements_.Know(now, workers) ||
-      AnyAway(now, workers) || !Unplaced(workers).empty()) {
+      AnyAway(now, workers) || !unplaced.empty()) {
     next_ = now + kLookAgain;
     return;
   }
@@ -73,8 +74,7 @@ void GroupReplans::Tick(absl::Time now) {
   PlanAgain(now);
 }
 
-void GroupReplans::PlaceWaiting(absl::Time now, const std::vector<NodeId>& workers) {
-  const std::vector<NodeId> unplaced = Unplaced(workers);
+void GroupReplans::PlaceWaiting(absl::Time now, const std::vector<NodeId>& unplaced) {
   if (unplaced.empty()) {
     unplaced_since_ = absl::InfiniteFuture();
     return;

@@ -70,7 +70,7 @@ class GroupReplans {
   // The placeable workers that are in no group.
   std::vector<NodeId> Unplaced(const std::vector<NodeId>& workers) const;
   bool AnyAway(absl::Time now, const std::vector<NodeId>& workers) const;
-  void PlaceWaiting(absl::Time now, const std::vector<NodeId>& workers);
+  void PlaceWaiting(absl::Time now, const std::vector<NodeId>& unplaced);
   void PlanAgain(absl::Time now);
   // Compares the plan under way with the groups before it; true: these have come back.
   bool EndTrial(absl::Time now, const std::vector<NodeId>& workers);

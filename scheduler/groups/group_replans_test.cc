@@ -97,7 +97,7 @@ class GroupReplansTest : public ::testing::Test {
     away_.OnHeartbeat(now_, NodeId(node), beat);
     measurements_.OnHeartbeat(now_, NodeId(node), progress);
   }
-  // Nobody reports.
+  // No worker sends a heartbeat.
   void Stand(absl::Duration duration) {
     for (const absl::Time end = now_ + duration; now_ < end;) {
       now_ += absl::Milliseconds(500);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/median.h"
 #include "common/contract/statistical_cost.h"
 #include "common/table/definition.h"
 #include "scheduler/groups/measured_progress.h"
@@ -19,13 +20,6 @@ namespace {
 // With fewer a speed is not believed; older ones are forgotten.
 constexpr size_t kMeasurementsMin = 3;
 constexpr size_t kMeasurementsKept = 5;
-
-double Median(const std::deque<double>& of) {
-  std::vector<double> values(of.begin(), of.end());
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 size_t CountServers(const proto::ClusterView& view) {
   return static_cast<size_t>(
@@ -64,12 +58,7 @@ void PlanMeasurements::SetCosts(const LinkCosts& costs, std::string source) {
 }
 
 std::vector<NodeId> PlanMeasurements::Workers() const {
-  std::set<uint64_t> in_groups;
-  for (const proto::Group& group : state_.view().groups()) {
-    if (group.state() == proto::Group::ACTIVE) {
-      in_groups.insert(group.members().begin(), group.members().end());
-    }
-  }
+  const std::set<uint64_t> in_groups = MembersOfActiveGroups(state_.view());
   std::vector<NodeId> workers;
   for (const proto::Node& node : state_.view().nodes()) {
     const bool is_evicted = node.home_group() != 0 && !in_groups.contains(node.id());
@@ -94,7 +83,7 @@ bool PlanMeasurements::Know(absl::Time now, const std::vector<NodeId>& workers) 
 double PlanMeasurements::SpeedOf(NodeId worker) const {
   const auto measured = measured_.find(worker);
   if (measured == measured_.end() || measured->second.speeds.size() < kMeasurementsMin) return 0;
-  return Median(measured->second.speeds);
+  return UpperMedian({measured->second.speeds.begin(), measured->second.speeds.end()});
 }
 
 double PlanMeasurements::StepSeconds(NodeId worker) const {
@@ -110,7 +99,8 @@ double PlanMeasurements::SamplesPerSecond() const {
     for (const uint64_t member : group.members()) {
       const auto measured = measured_.find(NodeId(member));
       if (measured == measured_.end() || measured->second.rates.empty()) continue;
-      samples_per_second += Median(measured->second.rates);
+      samples_per_second +=
+          UpperMedian({measured->second.rates.begin(), measured->second.rates.end()});
     }
   }
   return samples_per_second;

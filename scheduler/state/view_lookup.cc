@@ -60,6 +60,15 @@ const proto::Group* FindActiveGroupOf(const proto::ClusterView& view, NodeId wor
   return nullptr;
 }
 
+std::set<uint64_t> MembersOfActiveGroups(const proto::ClusterView& view) {
+  std::set<uint64_t> members;
+  for (const proto::Group& group : view.groups()) {
+    if (group.state() != proto::Group::ACTIVE) continue;
+    members.insert(group.members().begin(), group.members().end());
+  }
+  return members;
+}
+
 std::string NameOf(const proto::ClusterView& view, NodeId id) {
   const proto::Node* node = FindNode(view, id);
   return node == nullptr ? absl::StrCat("node ", id.value()) : node->name();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,8 @@ const proto::Node* FindHolder(const proto::ClusterView& view, proto::Role role, 
 const proto::Group* FindGroup(const proto::ClusterView& view, GroupId id);
 // The ACTIVE group that the worker is a member of; null when there is none.
 const proto::Group* FindActiveGroupOf(const proto::ClusterView& view, NodeId worker);
+// Node.id of the members of all ACTIVE groups.
+std::set<uint64_t> MembersOfActiveGroups(const proto::ClusterView& view);
 
 // "worker-1"; "node 5" when it is not in the view.
 std::string NameOf(const proto::ClusterView& view, NodeId id);

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/median.h"
 #include "common/base/random.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/topology.h"
@@ -34,14 +35,6 @@ std::vector<const proto::Node*> AliveWorkers(const proto::ClusterView& view) {
   return workers;
 }
 
-// The median; 0 without any.
-double Typical(std::vector<double> seconds) {
-  if (seconds.empty()) return 0;
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
-}
-
 RacksMeasured EvidenceOf(const std::vector<const proto::Node*>& workers, const Clustering& rack_of,
                          const DistanceMatrix& distances) {
   RacksMeasured event;
@@ -54,8 +47,8 @@ RacksMeasured EvidenceOf(const std::vector<const proto::Node*>& workers, const C
       if (distance > 0) (rack_of[a] == rack_of[b] ? inside : between).push_back(distance);
     }
   }
-  event.inside = absl::Seconds(Typical(std::move(inside)));
-  event.between = absl::Seconds(Typical(std::move(between)));
+  event.inside = absl::Seconds(UpperMedian(std::move(inside)));
+  event.between = absl::Seconds(UpperMedian(std::move(between)));
   return event;
 }
 
@@ -66,16 +59,6 @@ std::set<std::string> RackNames(const proto::ClusterView& view) {
     names.insert(ParseTopologyPath(node.labels()).rack());
   }
   return names;
-}
-
-// Members of ACTIVE groups.
-std::set<uint64_t> GroupMembers(const proto::ClusterView& view) {
-  std::set<uint64_t> members;
-  for (const proto::Group& group : view.groups()) {
-    if (group.state() != proto::Group::ACTIVE) continue;
-    members.insert(group.members().begin(), group.members().end());
-  }
-  return members;
 }
 
 }  // namespace
@@ -215,7 +198,7 @@ void TopologySurvey::NameRacks() {
     if (!paths[i].rack().empty()) names.try_emplace(rack_of[i], paths[i].rack());
   }
   // Workers beside members of a group that have no name get none either: they would be told apart.
-  const std::set<uint64_t> in_groups = GroupMembers(state_.view());
+  const std::set<uint64_t> in_groups = MembersOfActiveGroups(state_.view());
   for (size_t i = 0; i < workers.size(); ++i) {
     if (in_groups.contains(workers[i]->id())) names.try_emplace(rack_of[i], "");
   }

@@ -22,6 +22,7 @@
 #include "client/cli/status/at_risk.h"
 #include "common/base/status_macros.h"
 #include "common/faults/fault_file.h"
+#include "common/grouping/group_count.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/process_main.h"
 #include "common/snapshot/snapshot_reader.h"
@@ -48,7 +49,10 @@ absl::Status TakeFaults(const FaultChoices& choices, RunOptions& options) {
 void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
   file.Add("servers", &options.servers, "servers to start");
   file.Add(
-      "groups", [&options](absl::string_view text) { return options.SetGroups(text); },
+      "groups",
+      [&options](absl::string_view text) {
+        return ParseGroupCount(text, options.groups, options.plans_groups);
+      },
       [&options] { return options.Groups(); },
       "groups of workers; auto = the scheduler chooses, by what it measures");
   file.Add("workers", &options.workers_per_group,

@@ -3,12 +3,12 @@
 
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/job_durability.h"
 #include "common/cluster/limits.h"
+#include "common/grouping/group_count.h"
 #include "common/net/data_transport.h"
 
 namespace covey::cli {
@@ -70,18 +70,7 @@ absl::StatusOr<FaultPlan> ParseKills(absl::string_view text) {
   return plan;
 }
 
-absl::Status RunOptions::SetGroups(absl::string_view text) {
-  plans_groups = text == "auto";
-  if (plans_groups) {
-    groups = 1;
-  } else if (!absl::SimpleAtoi(text, &groups)) {
-    return absl::InvalidArgumentError(
-        "no number of groups; write one, or auto to let the scheduler choose");
-  }
-  return absl::OkStatus();
-}
-
-std::string RunOptions::Groups() const { return plans_groups ? "auto" : absl::StrCat(groups); }
+std::string RunOptions::Groups() const { return GroupCountText(groups, plans_groups); }
 
 absl::Status RunOptions::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--servers", servers, 1, kProcessesMax));

@@ -88,8 +88,7 @@ struct RunOptions {
   std::string TlsOf(IdentityRole role) const;
 
   uint32_t workers() const { return groups * workers_per_group; }
-  // `groups` as text: a number, or "auto" for plans_groups. INVALID_ARGUMENT: it is something else.
-  absl::Status SetGroups(absl::string_view text);
+  // `groups` and `plans_groups` as the option --groups.
   std::string Groups() const;
 
   // "server-0", …: all nodes that are started initially.
