@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/examples/fashion_mnist/options.h"
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/examples/choices.h"
 
@@ -12,6 +13,14 @@ absl::Status Options::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--batch", batch, 1, 4096));
   COVEY_RETURN_IF_ERROR(InRange("--learning-rate", learning_rate, 1e-6, 100.0));
   COVEY_RETURN_IF_ERROR(InRange("--momentum", momentum, 0.0, 0.9999));
+  COVEY_RETURN_IF_ERROR(InRange("--outer-learning-rate", outer_learning_rate, 1e-6, 10.0));
+  COVEY_RETURN_IF_ERROR(InRange("--outer-momentum", outer_momentum, 0.0, 0.9999));
+  if (contract.kind != Contract::Kind::kLocal &&
+      (outer_learning_rate != 1 || outer_momentum != 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--outer-learning-rate and --outer-momentum are for rounds, and --contract is ",
+        ContractName(contract), ", which has none; choose local:H, or leave them out"));
+  }
   COVEY_RETURN_IF_ERROR(InRange("--hidden", hidden, 1, 4096));
   COVEY_RETURN_IF_ERROR(InRange("--lag", lag, 0, 1));
   COVEY_RETURN_IF_ERROR(InRange("--target-accuracy", target_accuracy, 0, 1));
@@ -24,6 +33,10 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("batch", &batch, "samples per worker and step");
   options.Add("learning-rate", &learning_rate, "peak of the schedule");
   options.Add("momentum", &momentum, "coefficient of Nesterov's method");
+  options.Add("outer-learning-rate", &outer_learning_rate,
+              "under local, rate of the servers' update with the groups' changes");
+  options.Add("outer-momentum", &outer_momentum,
+              "under local, momentum of the servers' update, by Nesterov's method");
   options.Add("automatic-momentum", &automatic_momentum,
               "under ssp and async, servers subtract the momentum that asynchrony adds");
   examples::AddWireFormat(options, &wire);

@@ -18,8 +18,8 @@ namespace covey::fashion_mnist {
 // number of workers.
 struct Options {
   // The contract of the tables between the groups. Under local:H, rate and momentum are those of a
-  // group's own steps, the schedule spans a group's part of the run, and servers take the mean of
-  // the groups' values once a round.
+  // group's own steps (the inner optimizer), the schedule spans a group's part of the run, and
+  // servers update once a round with the groups' changes (the outer optimizer).
   Contract contract;
   // Passes over the training data, 1 to 1000. More is more accurate, up to a point, and slower.
   uint64_t epochs = 10;
@@ -31,6 +31,11 @@ struct Options {
   double learning_rate = 0.05;
   // Momentum of Nesterov's method, 0 to 0.9999.
   double momentum = 0.9;
+  // Under local:H, of the outer optimizer: the rate, 1e-6 to 10, and the momentum of Nesterov's
+  // method, 0 to 0.9999. The defaults take the mean of the groups' values, which has nothing to
+  // tune, however long rounds are. Douillard et al. 2023 use 0.7 and 0.9 with long rounds.
+  double outer_learning_rate = 1;
+  double outer_momentum = 0;
   // True: where pushes are applied on arrival (ssp, async), `momentum` is the sum of the momentum
   // of asynchrony and of the optimizer; servers measure the former and set the latter. False: what
   // asynchrony adds comes on top, so lower `momentum` when there are many groups.

@@ -76,6 +76,11 @@ TEST(OptionsTest, RefusesWhatIsUnknownOrOutOfRange) {
   EXPECT_THAT(ErrorOf({"--lag", "2"}), HasSubstr("--lag is 2; choose 0 to 1"));
   EXPECT_THAT(ErrorOf({"--evaluate-every", "0"}), HasSubstr("--evaluate-every is 0"));
   EXPECT_THAT(ErrorOf({"--contract", "sometimes"}), HasSubstr("sometimes"));
+  EXPECT_THAT(ErrorOf({"--contract=local:8", "--outer-momentum", "1"}),
+              HasSubstr("--outer-momentum is 1"));
+  EXPECT_THAT(ErrorOf({"--outer-momentum", "0.9"}), HasSubstr("choose local:H"));
+  EXPECT_EQ(ErrorOf({"--contract=local:8", "--outer-momentum=0.9", "--outer-learning-rate=0.7"}),
+            "");
 }
 
 }  // namespace

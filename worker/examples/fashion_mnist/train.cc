@@ -58,10 +58,10 @@ proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, ui
   rate.set_decay(proto::LearningRate::COSINE);
   rate.set_decay_samples(schedule_samples);
   if (is_local) {
-    // The mean of the groups' values (parameter averaging) has nothing to tune, however long rounds
-    // are.
-    spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
-    spec.mutable_learning_rate()->set_base(1);
+    proto::Optimizer& outer = *spec.mutable_optimizer();
+    outer.set_kind(options.outer_momentum > 0 ? proto::Optimizer::NESTEROV : proto::Optimizer::SGD);
+    outer.set_momentum(options.outer_momentum);
+    spec.mutable_learning_rate()->set_base(options.outer_learning_rate);
   }
   *spec.mutable_contract() = ContractToProto(options.contract);
   spec.mutable_asynchrony()->set_automatic_momentum(options.contract.AppliesOnArrival() &&

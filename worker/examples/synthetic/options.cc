@@ -110,7 +110,8 @@ void Options::AddTo(ConfigFile& options) {
               "members run the optimizer instead of servers; for one group under bsp");
   options.Add("lag", &lag, "steps by which the values lag: 0 or 1");
   options.Add("learning-rate", &learning_rate, "rate of gradient descent; 1 converges in one step");
-  options.Add("adam", &adam, "servers run Adam, which keeps two more numbers per value");
+  options.Add("adam", &adam,
+              "Adam instead of gradient descent; it keeps two more numbers per value");
   options.Add("spread", &spread, "distance between the workers' optima");
   options.Add("seed", &seed, "seed of the noise");
   options.Add("step-trace", &step_trace, "append one line per worker and step to this file");

@@ -48,6 +48,8 @@ struct Options {
     friend bool operator==(const Hang&, const Hang&) = default;
   };
   std::vector<Hang> hangs;
+  // Between the groups. Under local:H the optimizer is that of a group's own steps, and servers
+  // take the mean of the groups' values once a round.
   Contract contract;
   WireFormat wire = WireFormat::kFloat32;
   // True: the group's members run the optimizer, each for its part, and servers only provide the
@@ -59,7 +61,7 @@ struct Options {
   // Rate of plain gradient descent, 1e-6 to 1. The loss is quadratic with curvature 1, so a rate of
   // 1 reaches the optimum in one step.
   double learning_rate = 0.1;
-  // True: servers run Adam, which keeps two more numbers per value.
+  // True: Adam, which keeps two more numbers per value.
   bool adam = false;
   // The distance between the workers' optima, 0 to 1000; their mean is the model's. With more than
   // 0 the result is correct only if every worker counts equally.

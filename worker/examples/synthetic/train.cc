@@ -31,16 +31,25 @@ proto::TableSpec TableOf(const Options& options, size_t tensor) {
   spec.set_name(absl::StrCat("synthetic/", tensor));
   spec.set_data_type(proto::FLOAT32);
   spec.add_shape(options.tensor_kib * 1024 / sizeof(float));
+  const bool is_local = options.contract.kind == Contract::Kind::kLocal;
+  proto::Optimizer& optimizer =
+      is_local ? *spec.mutable_inner_optimizer() : *spec.mutable_optimizer();
   if (options.adam) {
-    proto::Optimizer& adam = *spec.mutable_optimizer();
-    adam.set_kind(proto::Optimizer::ADAM);
-    adam.set_beta1(0.9);
-    adam.set_beta2(0.999);
-    adam.set_epsilon(1e-8);
+    optimizer.set_kind(proto::Optimizer::ADAM);
+    optimizer.set_beta1(0.9);
+    optimizer.set_beta2(0.999);
+    optimizer.set_epsilon(1e-8);
   } else {
-    spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
+    optimizer.set_kind(proto::Optimizer::SGD);
   }
-  spec.mutable_learning_rate()->set_base(options.learning_rate);
+  proto::LearningRate& rate =
+      is_local ? *spec.mutable_inner_learning_rate() : *spec.mutable_learning_rate();
+  rate.set_base(options.learning_rate);
+  if (is_local) {
+    // Servers take the mean of the groups' values.
+    spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
+    spec.mutable_learning_rate()->set_base(1);
+  }
   *spec.mutable_contract() = ContractToProto(options.contract);
   spec.set_gradient_format(ToProto(options.wire));
   return spec;
