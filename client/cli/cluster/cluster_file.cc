@@ -13,6 +13,7 @@
 #include "client/cli/cluster/name_checks.h"
 #include "client/cli/cluster/yaml_section.h"
 #include "common/base/status_macros.h"
+#include "common/grouping/group_count.h"
 #include "common/runtime/config_value.h"
 #include "common/security/identity.h"
 
@@ -97,7 +98,12 @@ class Reader {
     if (file_.insecure && top.Has("tls")) {
       return Wrong(top.AtKey("tls"), "tls and insecure exclude each other; leave out one of them");
     }
-    COVEY_RETURN_IF_ERROR(top.Read("groups", &file_.groups));
+    std::string groups = "1";
+    COVEY_RETURN_IF_ERROR(top.Read("groups", &groups));
+    if (const auto count = ParseGroupCount(groups, file_.groups, file_.plans_groups); !count.ok()) {
+      return Wrong(top.AtKey("groups"),
+                   absl::StrCat("groups: \"", groups, "\" is ", count.message()));
+    }
     return top.Read("start_deadline", &file_.start_deadline);
   }
 

@@ -67,7 +67,9 @@ struct ClusterFile {
   // The folder of this machine with the authority and certificates of the job.
   std::string tls;
   bool insecure = false;
+  // `groups: auto`: the scheduler plans them, and `groups` is 1.
   uint32_t groups = 1;
+  bool plans_groups = false;
   // Until all processes are registered.
   absl::Duration start_deadline = absl::Minutes(1);
   Ssh ssh;

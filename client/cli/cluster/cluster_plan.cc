@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/grouping/group_count.h"
 #include "common/runtime/exposure.h"
 
 namespace covey::cli {
@@ -51,7 +52,7 @@ class Planner {
       AddFlag("port", absl::StrCat(file_.scheduler_port), command);
       AddFlag("servers", absl::StrCat(file_.servers_count()), command);
       if (const uint32_t workers = file_.workers_count(); workers > 0) {
-        AddFlag("groups", absl::StrCat(file_.groups), command);
+        AddFlag("groups", GroupCountText(file_.groups, file_.plans_groups), command);
         AddFlag("workers", absl::StrCat(workers / file_.groups), command);
       }
       AddSecurity("scheduler", command);

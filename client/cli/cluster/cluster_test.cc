@@ -138,6 +138,13 @@ TEST(ClusterFileTest, PlansEachProcessWithItsPlace) {
           absl::StrCat("f:12 worker-1 node-2 ./train | ", worker, "1", plain)));
 }
 
+TEST(ClusterFileTest, GroupsMayBeLeftToTheScheduler) {
+  std::string text = kFile;
+  text.replace(text.find("groups: 2"), 9, "groups: auto");
+  EXPECT_THAT(ShellLine(PlanProcesses(Parse(text))[0].command),
+              HasSubstr("'--groups=auto' '--workers=2'"));
+}
+
 TEST(ClusterFileTest, AShortFileIsEnough) {
   const ClusterFile file =
       Parse("job: j\nscheduler: {hosts: 10.0.0.1}\nservers: {hosts: 10.0.0.1}\n");
