@@ -19,7 +19,7 @@ namespace {
 // Up to this many workers every start is improved, otherwise only the best ones.
 constexpr size_t kFewWorkers = 16;
 constexpr size_t kImprovedStarts = 4;
-constexpr size_t kRandomStarts = 6;
+constexpr size_t kRandomStarts = 12;
 constexpr size_t kEffort = 2'000'000;
 // Every number of groups up to this one is tried, beyond it about every fifth power of three.
 constexpr size_t kCountsTried = 8;
@@ -148,7 +148,9 @@ GroupPlan MakePlan(const ThroughputModel& throughput, const std::vector<GroupMem
     plan.samples_per_second += group.samples_per_second;
     plan.groups.push_back(std::move(group));
   }
-  plan.statistical_factor = groups.empty() ? 1 : throughput.StatisticalFactor(groups.size());
+  if (groups.empty()) return plan;
+  plan.statistical_factor = throughput.StatisticalFactor(groups.size());
+  plan.fit = throughput.Fit(groups.size());
   return plan;
 }
 
@@ -212,8 +214,9 @@ std::vector<std::vector<NodeId>> GroupPlan::Members() const {
 }
 
 std::string GroupPlan::Explain() const {
-  std::string text = absl::StrFormat("%d groups, %.4g samples/s x %.3g", groups.size(),
-                                     samples_per_second, statistical_factor);
+  std::string text = absl::StrFormat(
+      "%d groups, %.4g samples/s%s x %.3g", groups.size(), samples_per_second * fit,
+      fit == 1 ? "" : absl::StrFormat(" (%.2g of the model's)", fit), statistical_factor);
   for (size_t i = 0; i < std::min(groups.size(), kGroupsExplained); ++i) {
     const PlannedGroup& group = groups[i];
     absl::StrAppendFormat(&text, "; %d workers %.4g/s (compute %.4g ms, communication %.4g ms)",
@@ -248,9 +251,11 @@ GroupPlan PlanGroups(std::vector<PlannedWorker> workers, const GroupPlanOptions&
   const Found found = Search(throughput, options);
   GroupPlan plan = MakePlan(throughput, found.best);
   for (const auto& [groups, value] : found.values) {
-    const double factor = throughput.StatisticalFactor(groups);
-    plan.candidates.push_back(
-        {.groups = groups, .samples_per_second = value / factor, .statistical_factor = factor});
+    PlanCandidate candidate{.groups = groups,
+                            .statistical_factor = throughput.StatisticalFactor(groups),
+                            .fit = throughput.Fit(groups)};
+    candidate.samples_per_second = value / (candidate.statistical_factor * candidate.fit);
+    plan.candidates.push_back(candidate);
   }
   return plan;
 }

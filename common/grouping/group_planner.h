@@ -35,10 +35,12 @@ struct PlannedGroup {
 // The best groups of one number that the planner has found.
 struct PlanCandidate {
   size_t groups = 0;
+  // As predicted, by ThroughputModel.
   double samples_per_second = 0;
   double statistical_factor = 1;
+  double fit = 1;
 
-  double value() const { return samples_per_second * statistical_factor; }
+  double value() const { return samples_per_second * statistical_factor * fit; }
 };
 
 struct GroupPlan {
@@ -50,12 +52,14 @@ struct GroupPlan {
   double samples_per_second = 0;
   // Progress per sample, 1 for one group.
   double statistical_factor = 1;
+  // ThroughputModel::Fit.
+  double fit = 1;
 
   // The measure by which plans are compared.
-  double value() const { return samples_per_second * statistical_factor; }
+  double value() const { return samples_per_second * statistical_factor * fit; }
   std::vector<std::vector<NodeId>> Members() const;
   // Evidence for users: "2 groups, 512 samples/s x 0.95; 4 workers 256/s (compute 110 ms, …), …",
-  // the first few groups by name.
+  // the first few groups. "512 samples/s (0.6 of the model's)" where the fit is not 1.
   std::string Explain() const;
   // Why this number of groups: "of 1 to 4 groups 2 make most progress, 3 make 1.6 % less". Empty
   // when there was no choice.
@@ -65,7 +69,7 @@ struct GroupPlan {
 // Cuts workers into groups so that
 //
 //   sum over groups of k samples_per_step availability / (E[slowest member] + communication)
-//     x groups^-penalty
+//     x groups^-penalty x fit
 //
 // is as large as it can find (ThroughputModel has the terms). So groups end up inside racks, of
 // nearly equal speed, with the unreliable kept together, and remaining workers in the nearest rack.

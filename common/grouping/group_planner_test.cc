@@ -88,7 +88,7 @@ constexpr GroupPlanOptions::Sizes kFree = GroupPlanOptions::Sizes::kFree;
 // Racks with a narrow uplink, so that crossing one costs.
 ThroughputParameters SlowUplinks() {
   ThroughputParameters model;
-  model.gradient_bytes = 20e6;
+  model.gradient_bytes = model.pushed_bytes = 20e6;
   model.costs.at(Level::kRack).uplink_bytes_per_second = 0.3e9;
   return model;
 }
@@ -116,6 +116,8 @@ Instance RandomInstance(Random& random, size_t workers_max) {
   instance.model.hiccup_chance = random.Chance(0.5) ? 0.02 * random.Uniform() : 0;
   instance.model.statistical_penalty = 0.3 * random.Uniform();
   instance.model.gradient_bytes = std::pow(10, 4 + 4 * random.Uniform());
+  instance.model.pushed_bytes = instance.model.gradient_bytes * random.Uniform();
+  if (random.Chance(0.3)) instance.model.fits = {{1, 0.5}, {2, 0.5 + random.Uniform()}};
   if (random.Chance(0.5)) instance.model.server_seconds_per_group = 0.01 * random.Uniform();
   return instance;
 }
@@ -155,7 +157,8 @@ std::vector<double> BruteForce(const Instance& instance, size_t groups_max, size
       }
       best = std::move(next);
     }
-    values[groups] = best[everybody] * throughput.StatisticalFactor(groups);
+    values[groups] =
+        best[everybody] * throughput.StatisticalFactor(groups) * throughput.Fit(groups);
   }
   return values;
 }

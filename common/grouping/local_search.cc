@@ -152,7 +152,8 @@ double ValueOf(const ThroughputModel& throughput, const std::vector<GroupMembers
   for (const GroupMembers& group : groups) {
     samples_per_second += throughput.SamplesPerSecond(throughput.Rate(group), groups.size());
   }
-  return samples_per_second * throughput.StatisticalFactor(groups.size());
+  return samples_per_second * throughput.StatisticalFactor(groups.size()) *
+         throughput.Fit(groups.size());
 }
 
 void ImproveGroups(const ThroughputModel& throughput, const ImproveOptions& options,

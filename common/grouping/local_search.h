@@ -9,7 +9,7 @@
 
 namespace covey {
 
-// Sum of the groups' samples per second times the statistical factor.
+// Sum of the groups' samples per second times the statistical factor and the fit.
 double ValueOf(const ThroughputModel& throughput, const std::vector<GroupMembers>& groups);
 
 struct ImproveOptions {

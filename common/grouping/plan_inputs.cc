@@ -33,7 +33,11 @@ bool AreAmounts(const proto::PlanInputs& message) {
       return false;
     }
   }
+  for (const proto::PlanFit& fit : message.fits()) {
+    if (fit.groups() == 0 || !IsAmount(fit.ratio()) || fit.ratio() == 0) return false;
+  }
   return IsAmount(message.samples_per_step()) && message.samples_per_step() > 0 &&
+         IsAmount(message.group_samples_per_step()) && IsAmount(message.pushed_bytes()) &&
          IsAmount(message.gradient_bytes()) && IsAmount(message.noise_sigma()) &&
          IsAmount(message.server_seconds_per_group()) && IsAmount(message.statistical_penalty()) &&
          IsAmount(message.recovery_seconds());
@@ -64,12 +68,19 @@ void SetPlanInputs(const PlanInputs& inputs, proto::PlanInputs& message) {
     }
   }
   message.set_samples_per_step(model.samples_per_step);
+  message.set_group_samples_per_step(model.group_samples_per_step);
   message.set_gradient_bytes(model.gradient_bytes);
+  message.set_pushed_bytes(model.pushed_bytes);
   message.set_noise_sigma(model.noise_sigma);
   message.set_server_seconds_per_group(model.server_seconds_per_group);
   message.set_statistical_penalty(model.statistical_penalty);
   message.set_recovery_seconds(model.recovery_seconds);
   message.set_shares_follow_speed(model.shares_follow_speed);
+  for (const auto& [groups, ratio] : model.fits) {
+    proto::PlanFit& fit = *message.add_fits();
+    fit.set_groups(groups);
+    fit.set_ratio(ratio);
+  }
   message.set_groups_in_step(inputs.in_step);
   for (const std::string& source : inputs.sources) message.add_sources(source);
 }
@@ -103,12 +114,18 @@ absl::StatusOr<PlanInputs> ReadPlanInputs(const proto::PlanInputs& message,
                                                                 : kUnlimited};
   }
   model.samples_per_step = message.samples_per_step();
+  model.group_samples_per_step = message.group_samples_per_step();
   model.gradient_bytes = message.gradient_bytes();
+  model.pushed_bytes =
+      message.has_pushed_bytes() ? message.pushed_bytes() : message.gradient_bytes();
   model.noise_sigma = message.noise_sigma();
   model.server_seconds_per_group = message.server_seconds_per_group();
   model.statistical_penalty = message.statistical_penalty();
   model.recovery_seconds = message.recovery_seconds();
   model.shares_follow_speed = message.shares_follow_speed();
+  for (const proto::PlanFit& fit : message.fits()) {
+    model.fits[static_cast<size_t>(fit.groups())] = fit.ratio();
+  }
   inputs.in_step = message.groups_in_step();
   inputs.sources.assign(message.sources().begin(), message.sources().end());
   return inputs;

@@ -21,7 +21,10 @@ PlanInputs Inputs() {
                               .failures_per_hour = rank * 0.5});
   }
   inputs.model.samples_per_step = 16;
+  inputs.model.group_samples_per_step = 64;
   inputs.model.gradient_bytes = 3e6;
+  inputs.model.pushed_bytes = 1e6;
+  inputs.model.fits = {{1, 0.5}, {2, 0.9}};
   inputs.model.noise_sigma = 0.1;
   inputs.model.server_seconds_per_group = 0.001;
   inputs.model.statistical_penalty = 0.25;
@@ -61,6 +64,14 @@ TEST(PlanInputsTest, WhoReadsThemPlansTheSameGroups) {
   EXPECT_EQ(again.value(), plan.value());
 }
 
+TEST(PlanInputsTest, AnEarlierSchedulerPushesWholeGradients) {
+  proto::PlanInputs message = MessageOf(Inputs());
+  message.clear_pushed_bytes();
+  const auto read = ReadPlanInputs(message, ViewOf(Inputs()));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->model.pushed_bytes, 3e6);
+}
+
 TEST(PlanInputsTest, GroupsInStepAreAsFewAsTheirMembersNeed) {
   PlanInputs inputs = Inputs();
   inputs.in_step = true;
@@ -97,6 +108,11 @@ TEST(PlanInputsTest, DamagedOnesAreRefused) {
       HasSubstr("number"));
   EXPECT_THAT(refusal([](auto& message) { message.mutable_links(0)->set_bytes_per_second(0); }),
               HasSubstr("number"));
+  EXPECT_THAT(refusal([](auto& message) { message.mutable_fits(0)->set_groups(0); }),
+              HasSubstr("number"));
+  EXPECT_THAT(refusal([](auto& message) { message.mutable_fits(0)->set_ratio(0); }),
+              HasSubstr("number"));
+  EXPECT_THAT(refusal([](auto& message) { message.set_pushed_bytes(-1); }), HasSubstr("number"));
 }
 
 }  // namespace

@@ -78,16 +78,27 @@ ThroughputModel::ThroughputModel(std::vector<PlannedWorker> workers,
   }
   for (size_t level = 0; level < kLevels; ++level) {
     domains_[level] = DomainsAt(paths_, static_cast<Level>(level));
+    for (const uint32_t domain : domains_[level]) {
+      if (domain >= domain_sizes_[level].size()) domain_sizes_[level].resize(domain + 1);
+      ++domain_sizes_[level][domain];
+    }
   }
   for (size_t count = 0; count <= workers_.size(); ++count) {
     slowest_of_.push_back(std::exp(model_.noise_sigma * ExpectedMaximum(count)));
   }
 }
 
+double ThroughputModel::Samples(size_t members) const {
+  if (model_.group_samples_per_step > 0) return model_.group_samples_per_step;
+  return static_cast<double>(members) * model_.samples_per_step;
+}
+
 double ThroughputModel::ExpectedSlowest(std::span<const uint32_t> members) const {
   std::vector<double> seconds;
   seconds.reserve(members.size());
-  for (const uint32_t member : members) seconds.push_back(seconds_[member]);
+  const double part =
+      Samples(members.size()) / (static_cast<double>(members.size()) * model_.samples_per_step);
+  for (const uint32_t member : members) seconds.push_back(part * seconds_[member]);
   double slowest = 0;
   if (model_.shares_follow_speed) {
     double speeds = 0;
@@ -144,8 +155,21 @@ double ThroughputModel::Communication(std::span<const uint32_t> members) const {
     transfer =
         std::max(transfer, uplinks[level] / model_.costs.levels[level].uplink_bytes_per_second);
   }
-  const double part = model_.gradient_bytes / static_cast<double>(members.size());
-  return latency + transfer + part / model_.costs.at(Level::kCluster).bytes_per_second;
+  return latency + transfer + PushSeconds(members);
+}
+
+double ThroughputModel::PushSeconds(std::span<const uint32_t> members) const {
+  const double part = model_.pushed_bytes / static_cast<double>(members.size());
+  double seconds = part / model_.costs.at(Level::kCluster).bytes_per_second;
+  for (size_t level = 0; level < kNamedLevels; ++level) {
+    const double uplink = model_.costs.levels[level].uplink_bytes_per_second;
+    for (const uint32_t member : members) {
+      if (paths_[member].at(static_cast<Level>(level)).empty()) continue;
+      const size_t sharing = domain_sizes_[level][domains_[level][member]];
+      seconds = std::max(seconds, part * static_cast<double>(sharing) / uplink);
+    }
+  }
+  return seconds;
 }
 
 ThroughputModel::Meeting ThroughputModel::MeetAt(std::span<const uint32_t> members,
@@ -184,11 +208,26 @@ double ThroughputModel::SamplesPerSecond(const Terms& terms, size_t groups) cons
   if (terms.members == 0) return 0;
   const double step = terms.compute_seconds + terms.communication_seconds +
                       model_.server_seconds_per_group * static_cast<double>(groups);
-  return static_cast<double>(terms.members) * model_.samples_per_step * terms.availability / step;
+  return Samples(terms.members) * terms.availability / step;
 }
 
 double ThroughputModel::StatisticalFactor(size_t groups) const {
   return std::pow(static_cast<double>(groups), -model_.statistical_penalty);
+}
+
+double ThroughputModel::Fit(size_t groups) const {
+  if (model_.fits.empty()) return 1;
+  if (const auto tried = model_.fits.find(groups); tried != model_.fits.end()) {
+    return tried->second;
+  }
+  if (model_.fits.size() == 1) return std::max(1.0, model_.fits.begin()->second);
+  const auto distance = [groups](size_t number) {
+    return std::abs(std::log(static_cast<double>(number) / static_cast<double>(groups)));
+  };
+  return std::min_element(
+             model_.fits.begin(), model_.fits.end(),
+             [&](const auto& a, const auto& b) { return distance(a.first) < distance(b.first); })
+      ->second;
 }
 
 }  // namespace covey

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,12 +31,18 @@ struct PlannedWorker {
 struct ThroughputParameters {
   // Samples that one member computes per step.
   double samples_per_step = 32;
+  // Above 0: samples that a group of any size computes per step, divided evenly. For programs that
+  // divide a fixed batch among the members of a group.
+  double group_samples_per_step = 0;
   // Members get parts of the group's samples in proportion to their speeds (the straggler ladder's
   // shares), so that none waits for a slow one; each at least StragglerOptions::share_min of an
   // even part.
   bool shares_follow_speed = false;
   // Bytes that a step reduces and gathers; 0 = only latency counts.
   double gradient_bytes = 0;
+  // Bytes that a step of a group pushes on average: as many, or fewer under local, where a round
+  // pushes once.
+  double pushed_bytes = 0;
   LinkCosts costs;
   // Step times of one member vary like a lognormal of this sigma; with a small chance a step takes
   // a few times longer (a hiccup).
@@ -52,6 +59,8 @@ struct ThroughputParameters {
   // as under bsp. Measured on quadratics, sixteen groups against one: 0.07 for buffered contracts
   // (1.2 x the samples), 0.25 for apply-on-arrival (2 x the samples).
   double statistical_penalty = 0.07;
+  // What numbers of groups did, where that is known: measured over predicted samples per second.
+  std::map<size_t, double> fits;
 };
 
 // Estimates the throughput of groups. Workers are numbered by place in the topology, so that
@@ -88,19 +97,30 @@ class ThroughputModel {
   //                  at a level, each sends 2 (p - 1) / p of the gradient, or of what it holds of
   //                  it by then; levels work at once, so the slower of a member's own link and the
   //                  uplinks counts, and 2 log2 p latencies of each level. Then a member's part
-  //                  of the gradient to the servers, while the values come back
+  //                  of the push to the servers, while the values come back: over its own link, and
+  //                  over uplinks that it shares with all workers of its domains, as if each of
+  //                  these pushed as much
   //   availability   1 / (1 + failures per second * recovery)
   Terms Rate(std::span<const uint32_t> members) const;
 
-  // k samples_per_step availability
+  // The samples of a step times availability
   //   / (compute + communication + server_seconds_per_group * groups).
   double SamplesPerSecond(const Terms& terms, size_t groups) const;
   // Progress per sample with `groups` groups: groups^-penalty.
   double StatisticalFactor(size_t groups) const;
+  // By what the prediction for `groups` groups is multiplied: how such groups did. A number that
+  // has not been tried is expected to do as the nearest one that has, because the model is wrong in
+  // the same way for groups of about one size; but while only one has been tried at least as
+  // predicted. So where the present groups do less than predicted, the best other number gets a
+  // trial.
+  double Fit(size_t groups) const;
 
  private:
   double ExpectedSlowest(std::span<const uint32_t> members) const;
+  // Samples per step of a group of so many members.
+  double Samples(size_t members) const;
   double Communication(std::span<const uint32_t> members) const;
+  double PushSeconds(std::span<const uint32_t> members) const;
   // The most places that meet in one domain of a level; a place is a next narrower domain, or a
   // member.
   struct Meeting {
@@ -116,7 +136,8 @@ class ThroughputModel {
   std::vector<TopologyPath> paths_;
   std::vector<double> seconds_;
   std::array<std::vector<uint32_t>, kLevels> domains_;
-  std::vector<double> slowest_of_;  // exp(sigma e_i), by i
+  std::array<std::vector<size_t>, kLevels> domain_sizes_;  // by number of the domain
+  std::vector<double> slowest_of_;                         // exp(sigma e_i), by i
 };
 
 }  // namespace covey

@@ -117,11 +117,8 @@ TEST(GroupRateTest, CommunicationGrowsWithTheBordersItCrosses) {
   const auto seconds = [&](std::vector<std::string> labels) {
     std::vector<PlannedWorker> workers = Workers(labels.size(), 100);
     for (size_t i = 0; i < labels.size(); ++i) workers[i].labels = labels[i];
-    // Without the time to the servers.
-    return RateAll(workers, model).communication_seconds -
-           model.gradient_bytes / static_cast<double>(labels.size()) / 1e9;
+    return RateAll(workers, model).communication_seconds;
   };
-  model.costs.at(Level::kCluster).bytes_per_second = 1e9;
   EXPECT_EQ(seconds({"z/r/a"}), 0);
   // 2 (p - 1) / p bytes / bandwidth + 2 log2 p latencies.
   EXPECT_NEAR(seconds({"z/r/a", "z/r/a"}), 100e6 / 20e9 + 2e-6, 1e-9);
@@ -137,6 +134,63 @@ TEST(GroupRateTest, CommunicationGrowsWithTheBordersItCrosses) {
   EXPECT_NEAR(seconds({"z/r/a", "z/r/b", "z/s/a", "z/s/b"}), 150e6 / 2e9 + 220e-6, 1e-9);
   // Hosts without a name are as far apart as members of a rack.
   EXPECT_NEAR(seconds({"z/r", "z/r"}), 100e6 / 2e9 + 20e-6, 1e-9);
+}
+
+TEST(GroupRateTest, PushesShareTheUplinksOfTheirDomains) {
+  ThroughputParameters model;
+  model.pushed_bytes = 60e6;
+  model.costs.at(Level::kCluster).bytes_per_second = 1e9;
+  model.costs.at(Level::kRack).uplink_bytes_per_second = 0.1e9;
+  model.costs.at(Level::kRack).latency_seconds = 0;
+  model.costs.at(Level::kZone).latency_seconds = 0;
+  std::vector<PlannedWorker> workers = Workers(6, 100, "z/r");
+  workers[4].labels = workers[5].labels = "z/s";
+  const ThroughputModel throughput(workers, model);
+  const auto seconds = [&](std::vector<uint32_t> members) {
+    return throughput.Rate(members).communication_seconds;
+  };
+  // Each of the four workers of the rack pushes 30 MB over its uplink, if all groups are like this.
+  EXPECT_NEAR(seconds({0, 1}), 4 * 30e6 / 0.1e9, 1e-9);
+  EXPECT_NEAR(seconds({0, 1, 2, 3}), 60e6 / 0.1e9, 1e-9);
+  EXPECT_NEAR(seconds({4, 5}), 60e6 / 0.1e9, 1e-9);
+  EXPECT_NEAR(seconds({3, 4}), 4 * 30e6 / 0.1e9, 1e-9);
+  // Workers whose rack has no name have their own link only.
+  for (PlannedWorker& worker : workers) worker.labels = "";
+  const ThroughputModel unnamed(workers, model);
+  EXPECT_NEAR(unnamed.Rate(std::vector<uint32_t>{0, 1}).communication_seconds,
+              30e6 / 1e9 + 2 * model.costs.at(Level::kCluster).latency_seconds, 1e-9);
+}
+
+TEST(GroupRateTest, AFixedBatchIsDividedAmongTheMembers) {
+  ThroughputParameters model{.samples_per_step = 10, .noise_sigma = 0};
+  model.group_samples_per_step = 40;
+  model.costs.at(Level::kRack).latency_seconds = 0;
+  const ThroughputModel throughput(Workers(4, 100), model);
+  for (const size_t members : {1, 2, 4}) {
+    std::vector<uint32_t> group(members);
+    std::iota(group.begin(), group.end(), 0);
+    const ThroughputModel::Terms terms = throughput.Rate(group);
+    EXPECT_NEAR(terms.compute_seconds, 0.4 / static_cast<double>(members), 1e-12);
+    EXPECT_NEAR(throughput.SamplesPerSecond(terms, 1), 100 * static_cast<double>(members), 1e-9);
+  }
+}
+
+TEST(GroupRateTest, NumbersOfGroupsAreExpectedToDoAsTheNearestThatWasTried) {
+  ThroughputParameters model;
+  const auto fit = [&](size_t groups) { return ThroughputModel(Workers(1, 1), model).Fit(groups); };
+  EXPECT_EQ(fit(3), 1);
+  model.fits = {{1, 0.5}};
+  EXPECT_EQ(fit(1), 0.5);
+  EXPECT_EQ(fit(2), 1);  // it gets a trial
+  model.fits = {{1, 1.5}};
+  EXPECT_EQ(fit(2), 1.5);
+  model.fits = {{1, 0.5}, {4, 0.8}};
+  EXPECT_EQ(fit(4), 0.8);
+  EXPECT_EQ(fit(3), 0.8);
+  EXPECT_EQ(fit(16), 0.8);
+  model.fits = {{2, 0.5}, {16, 0.8}};
+  EXPECT_EQ(fit(1), 0.5);
+  EXPECT_EQ(fit(5), 0.5);
 }
 
 TEST(GroupRateTest, UnknownSpeedsAreTheMedian) {

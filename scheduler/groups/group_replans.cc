@@ -14,12 +14,8 @@
 namespace covey::scheduler {
 namespace {
 
-// However wrong predictions were, one that promises more than this is tried.
-constexpr double kGainMinMax = 10;
 // A look that finds workers unmeasured, or away, is repeated after this time.
 constexpr absl::Duration kLookAgain = absl::Seconds(1);
-// A plan that makes less of the progress before it is given up.
-constexpr double kWorse = 0.95;
 
 std::vector<NodeId> AllOf(const std::vector<std::vector<NodeId>>& groups) {
   std::vector<NodeId> all;
@@ -70,8 +66,7 @@ void GroupReplans::Tick(absl::Time now) {
     return;
   }
   next_ = now + std::max(kEvery, static_cast<int64_t>(workers.size()) * kEveryPerWorker);
-  if (trial_ && EndTrial(now, workers)) return;
-  PlanAgain(now);
+  Look(now, workers);
 }
 
 void GroupReplans::PlaceWaiting(absl::Time now, const std::vector<NodeId>& unplaced) {
@@ -81,7 +76,7 @@ void GroupReplans::PlaceWaiting(absl::Time now, const std::vector<NodeId>& unpla
   }
   unplaced_since_ = std::min(unplaced_since_, now);
   if (now - unplaced_since_ < kPlaceAfter) return;
-  const PlanInputs inputs = measurements_.Inputs(now);
+  const PlanInputs inputs = Inputs(now, experience_);
   const GroupList present = Present();
   // Other groups may be better now. That is seen when the new workers have been measured.
   constexpr double kAnyGain = std::numeric_limits<double>::infinity();
@@ -94,54 +89,69 @@ void GroupReplans::PlaceWaiting(absl::Time now, const std::vector<NodeId>& unpla
   next_ = now + kLookAgain;
 }
 
-void GroupReplans::PlanAgain(absl::Time now) {
-  const PlanInputs inputs = measurements_.Inputs(now);
+PlanInputs GroupReplans::Inputs(absl::Time now, GroupExperience& experience) const {
+  PlanInputs inputs = measurements_.Inputs(now);
+  experience.NoteSamples(measurements_.GroupSamples());
+  experience.AddTo(now, inputs.model);
   const GroupList present = Present();
-  ReplanDecision decision = Replan(inputs.workers, present, inputs.options(), gain_min_);
+  experience.NoteGroups(now, present.size(), measurements_.SamplesPerSecond(),
+                        EvaluateGroups(inputs.workers, present, inputs.model).samples_per_second);
+  experience.AddTo(now, inputs.model);
+  if (inputs.model.group_samples_per_step > 0) {
+    inputs.sources.push_back(
+        absl::StrFormat("batches: a group of any size trains %.4g samples per step",
+                        inputs.model.group_samples_per_step));
+  }
+  return inputs;
+}
+
+void GroupReplans::Look(absl::Time now, const std::vector<NodeId>& workers) {
+  if (4 * workers.size() > 5 * experienced_workers_ ||
+      4 * workers.size() < 3 * experienced_workers_) {
+    experience_ = {};
+    experienced_workers_ = workers.size();
+    gain_min_ = kReplanGainMin;
+  }
+  const PlanInputs inputs = Inputs(now, experience_);
+  const double measured = measurements_.SamplesPerSecond();
+  if (trial_) EndTrial(measured);
+
+  ReplanDecision decision = Replan(inputs.workers, Present(), inputs.options(),
+                                   trial_has_ended_ ? kReplanGainMin : gain_min_);
   const bool was_wanted = std::exchange(wants_other_groups_, decision.replan);
-  if (!decision.replan) return;
-  if (!was_wanted) {
+  if (decision.replan && !was_wanted) {
     next_ = now + kConfirm;
     return;
   }
+  trial_has_ended_ = false;
+  if (!decision.replan) return;
   wants_other_groups_ = false;
-  if (!inputs.in_step) {
-    const GroupPlan before = EvaluateGroups(inputs.workers, present, inputs.model);
-    trial_ =
-        Trial{.before = present,
-              .measured_before = measurements_.SamplesPerSecond(),
-              .throughput_ratio = decision.plan.samples_per_second / before.samples_per_second,
-              .statistical_ratio = decision.plan.statistical_factor / before.statistical_factor};
+  if (!inputs.in_step && measured > 0) {
+    trial_ = Trial{.measured_before = measured,
+                   .promised = decision.plan.samples_per_second * decision.plan.fit,
+                   .statistical_ratio =
+                       decision.plan.statistical_factor /
+                       EvaluateGroups(inputs.workers, Present(), inputs.model).statistical_factor};
   }
   const std::string why = decision.plan.ExplainChoice();
   Apply(decision.plan.Members(),
         why.empty() ? decision.reason : absl::StrCat(decision.reason, "; ", why));
 }
 
-bool GroupReplans::EndTrial(absl::Time now, const std::vector<NodeId>& workers) {
+void GroupReplans::EndTrial(double measured) {
   const Trial trial = *std::exchange(trial_, std::nullopt);
-  const double measured = measurements_.SamplesPerSecond();
-  if (!(trial.measured_before > 0) || !(measured > 0)) return false;
+  trial_has_ended_ = true;
   {
     Transaction change(state_);
     change.Add(PlanMeasured{.groups = Present().size(),
                             .before = trial.measured_before,
                             .measured = measured,
-                            .predicted = trial.measured_before * trial.throughput_ratio});
+                            .predicted = trial.promised});
     change.Commit();
   }
-  const double progress = measured / trial.measured_before * trial.statistical_ratio;
-  const double promised = trial.throughput_ratio * trial.statistical_ratio;
-  if (progress - 1 < (promised - 1) / 2) {
-    gain_min_ = std::min(kGainMinMax, std::max(2 * gain_min_, 1.5 * (promised - 1)));
-  }
-  if (progress >= kWorse || AllOf(trial.before) != workers) return false;
-  Apply(trial.before,
-        absl::StrFormat("the groups before made %.0f %% more progress than the plan, which had "
-                        "promised %.0f %% more than they",
-                        (1 / progress - 1) * 100, (promised - 1) * 100));
-  next_ = now + kEvery;
-  return true;
+  const double gain = measured / trial.measured_before * trial.statistical_ratio - 1;
+  const double promised = trial.promised / trial.measured_before * trial.statistical_ratio - 1;
+  if (gain < promised / 2) gain_min_ = std::min(kGainMinMax, 2 * gain_min_);
 }
 
 void GroupReplans::Apply(const GroupList& groups, const std::string& reason) {
@@ -155,8 +165,9 @@ void GroupReplans::Apply(const GroupList& groups, const std::string& reason) {
 
 void GroupReplans::FillStatus(absl::Time now, proto::StatusReply& reply) const {
   if (state_.view().groups().empty() || state_.view().tables().empty()) return;
-  const PlanInputs inputs = measurements_.Inputs(now);
-  if (inputs.workers.empty()) return;
+  if (measurements_.Workers().empty()) return;
+  GroupExperience experience = experience_;
+  const PlanInputs inputs = Inputs(now, experience);
   proto::PlanInputs& plan = *reply.mutable_plan();
   SetPlanInputs(inputs, plan);
   for (proto::PlanWorker& worker : *plan.mutable_workers()) {

@@ -10,8 +10,10 @@
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "common/grouping/group_planner.h"
+#include "common/grouping/plan_inputs.h"
 #include "proto/scheduler.pb.h"
 #include "scheduler/groups/away_workers.h"
+#include "scheduler/groups/group_experience.h"
 #include "scheduler/groups/group_roster.h"
 #include "scheduler/groups/plan_measurements.h"
 #include "scheduler/state/cluster_state.h"
@@ -24,13 +26,16 @@ namespace covey::scheduler {
 //   workers without a group    join where they fit best, kPlaceAfter after the first of them came
 //   there is a table, and      other groups form if they make more progress, and still do so
 //   all workers are measured   kConfirm later; the next look is after kEvery, in large jobs later
-//   a plan has run for kEvery  its throughput is compared with the prediction. If it makes less
-//                              progress than the groups before, these come back
 //
-// More progress: `gain_min` or more, by Replan (common/grouping/group_planner.h). It begins with
-// kReplanGainMin, and grows when a plan brings less than half of what was predicted, so that groups
-// do not change again and again where the model does not fit. A worker that is away puts all this
-// off, except that workers without a group are placed.
+// More progress: `gain_min` or more, by Replan (common/grouping/group_planner.h). What the present
+// groups do is measured at each look, and remembered for their number (GroupExperience). So groups
+// that did better than those that replaced them come back at the next look, and a number of groups
+// of which the model promises too much is tried once. A plan that brings less than half of what was
+// promised doubles `gain_min`, up to kGainMinMax, except for the look that follows: so groups do
+// not change again and again because measurements vary. All this begins anew when the number of
+// workers has changed by more than a quarter.
+//
+// A worker that is away puts all this off, except that workers without a group are placed.
 //
 // Actor-confined, deterministic. The references outlive it. What is measured, and `gain_min`, are
 // lost at a restart of the scheduler.
@@ -41,6 +46,7 @@ class GroupReplans {
   static constexpr absl::Duration kEvery = absl::Seconds(30);
   // Of each worker of the job, if that is longer altogether: 10,000 are planned in about a second.
   static constexpr absl::Duration kEveryPerWorker = absl::Milliseconds(20);
+  static constexpr double kGainMinMax = 0.8;
 
   GroupReplans(ClusterState& state, const PlanMeasurements& measurements, const AwayWorkers& away,
                GroupRoster& roster)
@@ -57,11 +63,10 @@ class GroupReplans {
 
   // A plan that is under way, until it has been compared with the groups before.
   struct Trial {
-    GroupList before;
     double measured_before = 0;
-    // Predicted for the plan over predicted for the groups before: samples per second, and
-    // statistical factor.
-    double throughput_ratio = 1;
+    // Samples per second.
+    double promised = 0;
+    // Of the plan over that of the groups before.
     double statistical_ratio = 1;
   };
 
@@ -71,9 +76,12 @@ class GroupReplans {
   std::vector<NodeId> Unplaced(const std::vector<NodeId>& workers) const;
   bool AnyAway(absl::Time now, const std::vector<NodeId>& workers) const;
   void PlaceWaiting(absl::Time now, const std::vector<NodeId>& unplaced);
-  void PlanAgain(absl::Time now);
-  // Compares the plan under way with the groups before it; true: these have come back.
-  bool EndTrial(absl::Time now, const std::vector<NodeId>& workers);
+  // Measures the present groups of `workers`, and forms others if these are better.
+  void Look(absl::Time now, const std::vector<NodeId>& workers);
+  // Compares the plan under way with the groups before it.
+  void EndTrial(double measured);
+  // What is measured now, also in `experience`.
+  PlanInputs Inputs(absl::Time now, GroupExperience& experience) const;
   void Apply(const GroupList& groups, const std::string& reason);
 
   ClusterState& state_;
@@ -84,8 +92,12 @@ class GroupReplans {
   // Other groups were better at the last look.
   bool wants_other_groups_ = false;
   absl::Time unplaced_since_ = absl::InfiniteFuture();
+  GroupExperience experience_;
+  size_t experienced_workers_ = 0;  // so many were there when it began
   double gain_min_ = kReplanGainMin;
   std::optional<Trial> trial_;
+  // A plan has just been measured.
+  bool trial_has_ended_ = false;
 };
 
 }  // namespace covey::scheduler

@@ -106,6 +106,25 @@ double PlanMeasurements::SamplesPerSecond() const {
   return samples_per_second;
 }
 
+std::map<size_t, double> PlanMeasurements::GroupSamples() const {
+  std::map<size_t, double> samples_of;
+  for (const proto::Group& group : state_.view().groups()) {
+    if (group.state() != proto::Group::ACTIVE || group.members().empty()) continue;
+    double samples = 0;
+    bool is_known = true;
+    for (const uint64_t member : group.members()) {
+      const auto measured = measured_.find(NodeId(member));
+      // Of this group, not of the one before.
+      is_known = is_known && measured != measured_.end() &&
+                 measured->second.last.group() == group.id() &&
+                 measured->second.last.samples_per_step() > 0;
+      if (is_known) samples += measured->second.last.samples_per_step();
+    }
+    if (is_known) samples_of.emplace(static_cast<size_t>(group.members_size()), samples);
+  }
+  return samples_of;
+}
+
 bool PlanMeasurements::SharesFollowSpeed(const std::vector<NodeId>& workers) const {
   return options_.shifts_samples && std::all_of(workers.begin(), workers.end(), [this](NodeId id) {
            const auto measured = measured_.find(id);
@@ -160,7 +179,10 @@ PlanInputs PlanMeasurements::Inputs(absl::Time now) const {
 
 void PlanMeasurements::AddTables(PlanInputs& inputs) const {
   const double servers = static_cast<double>(std::max<size_t>(1, CountServers(state_.view())));
-  const double server_speed = servers * costs_.at(Level::kCluster).bytes_per_second;
+  double link_speed = 0;
+  for (const Level level : {Level::kRack, Level::kZone, Level::kCluster}) {
+    link_speed = std::max(link_speed, costs_.at(level).bytes_per_second);
+  }
   ThroughputParameters& model = inputs.model;
   model.statistical_penalty = 0;
   size_t sparse = 0;
@@ -181,9 +203,9 @@ void PlanMeasurements::AddTables(PlanInputs& inputs) const {
     const double bytes =
         static_cast<double>(EncodedBytes(definition->gradient_format, definition->elements));
     model.gradient_bytes += bytes;
-    model.server_seconds_per_group +=
-        2 * bytes / server_speed / static_cast<double>(contract.local_steps);
+    model.pushed_bytes += bytes / static_cast<double>(contract.local_steps);
   }
+  model.server_seconds_per_group = 2 * model.pushed_bytes / (servers * link_speed);
   inputs.sources.push_back(absl::StrFormat(
       "gradient: %.4g MB in %d tables%s; %.0f servers", model.gradient_bytes / 1e6,
       state_.view().tables_size(),

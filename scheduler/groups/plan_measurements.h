@@ -25,8 +25,8 @@ namespace covey::scheduler {
 //                      then, at least an hour
 //   gradient           the bytes of all dense tables in their wire formats; rows of sparse tables
 //                      are not counted, because their number changes with each step
-//   servers            the gradient goes to them and comes back at the speed of a link that leaves
-//                      every named domain, over all servers; under local once per round
+//   servers            what is pushed goes to them and comes back over all servers, each with a
+//                      link like the fastest between hosts; under local once per round
 //   statistical cost   that of the table with the highest (common/contract/statistical_cost.h)
 //   recovery           the mean of what workers have measured
 //
@@ -61,11 +61,15 @@ class PlanMeasurements {
   // Whether all of these have been measured often enough for their speeds to be believed, and take
   // steps: the newest measurement is at most kFreshFor old, or three steps.
   bool Know(absl::Time now, const std::vector<NodeId>& workers) const;
-  // Of Workers(), of which there is at least one. Speeds that are not known are 0.
+  // Of Workers(), of which there is at least one. Speeds that are not known are 0. What groups did
+  // is not told (GroupExperience).
   PlanInputs Inputs(absl::Time now) const;
   // Samples per second of all members of ACTIVE groups: the median of each one's newest
   // measurements.
   double SamplesPerSecond() const;
+  // Samples per step of all members of each ACTIVE group, by the number of its members, where all
+  // have been measured; of several groups of one size that of the first.
+  std::map<size_t, double> GroupSamples() const;
   // A worker's newest step, from its begin to its end; 0 = not known yet.
   double StepSeconds(NodeId worker) const;
 

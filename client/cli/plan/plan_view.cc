@@ -94,11 +94,12 @@ std::string GroupsText(const PlanPage& page) {
 }
 
 std::string CandidatesText(const PlanPage& page) {
-  TextTable table({"GROUPS", "SAMPLES/S", "X STATISTICAL", "= PROGRESS", ""});
+  TextTable table({"GROUPS", "SAMPLES/S", "X MEASURED", "X STATISTICAL", "= PROGRESS", ""});
   for (const PlanCandidate& candidate : page.best.candidates) {
     const bool is_best = candidate.groups == page.best.groups.size();
     const bool is_present = candidate.groups == page.present.groups.size();
     table.Add({absl::StrCat(candidate.groups), ShowNumber(candidate.samples_per_second),
+               absl::StrFormat("%.2f", candidate.fit),
                absl::StrFormat("%.3f", candidate.statistical_factor), ShowNumber(candidate.value()),
                absl::StrCat(is_best ? "best" : "", is_best && is_present ? ", " : "",
                             is_present ? "as many as now" : "")});
@@ -197,6 +198,7 @@ std::string PlanJson(const PlanPage& page) {
   for (const PlanCandidate& candidate : page.best.candidates) {
     candidates.push_back({{"groups", candidate.groups},
                           {"samples_per_second", candidate.samples_per_second},
+                          {"fit", candidate.fit},
                           {"statistical_factor", candidate.statistical_factor},
                           {"progress", candidate.value()}});
   }

@@ -35,17 +35,20 @@ bool AsMessages(const ClusterOptions& options) {
 
 ThroughputParameters GroupModelOf(const ClusterOptions& options) {
   const double server_bytes_per_second = options.links.server_bytes_per_second * options.servers;
+  const double pushed_bytes = options.servers == 0
+                                  ? 0
+                                  : static_cast<double>(options.gradient_bytes) /
+                                        static_cast<double>(options.contract.local_steps);
   return {.samples_per_step = static_cast<double>(options.samples),
           .shares_follow_speed = options.ladder >= StragglerRung::kShift,
           .gradient_bytes = static_cast<double>(options.gradient_bytes),
+          .pushed_bytes = pushed_bytes,
           .costs = LinkCostsOf(options.links),
           .noise_sigma = options.step_times.noise,
           .hiccup_chance = options.step_times.hiccup_rate,
           .hiccup_factor = options.step_times.hiccup_factor,
           .server_seconds_per_group =
-              options.servers == 0
-                  ? 0
-                  : 2 * static_cast<double>(options.gradient_bytes) / server_bytes_per_second,
+              options.servers == 0 ? 0 : 2 * pushed_bytes / server_bytes_per_second,
           .statistical_penalty = StatisticalPenalty(options.contract)};
 }
 
