@@ -155,11 +155,12 @@ void GroupReplans::EndTrial(double measured) {
 }
 
 void GroupReplans::Apply(const GroupList& groups, const std::string& reason) {
-  const size_t placed = AllOf(groups).size() - AllOf(Present()).size();
   Transaction change(state_);
-  const size_t moved = roster_.Regroup(groups, change);
-  change.Add(
-      GroupsPlanned{.groups = groups.size(), .moved = moved, .placed = placed, .reason = reason});
+  const Regrouped regrouped = roster_.Regroup(groups, change);
+  change.Add(GroupsPlanned{.groups = groups.size(),
+                           .moved = regrouped.moved,
+                           .placed = regrouped.placed,
+                           .reason = reason});
   change.Commit();
 }
 

@@ -397,7 +397,7 @@ TEST_F(OrderedGroupsTest, StayButTheirOperatorCanCompare) {
 TEST_F(OrderedGroupsTest, AGroupKeepsItsNumberWithMostOfItsMembers) {
   Transaction change(state_);
   const std::vector<std::vector<NodeId>> planned = {{NodeId(5), NodeId(6), NodeId(4)}, {NodeId(3)}};
-  EXPECT_EQ(groups_.roster().Regroup(planned, change), 1u);
+  EXPECT_EQ(groups_.roster().Regroup(planned, change).moved, 1u);
   change.Add(GroupsPlanned{.groups = 2});
   change.Commit();
   EXPECT_EQ(FindActiveGroupOf(state_.view(), NodeId(4))->id(), 2u);
@@ -408,7 +408,7 @@ TEST_F(OrderedGroupsTest, AGroupKeepsItsNumberWithMostOfItsMembers) {
 TEST_F(OrderedGroupsTest, AGroupThatIsLeftOverEnds) {
   Transaction change(state_);
   const std::vector<NodeId> all = {NodeId(3), NodeId(4), NodeId(5), NodeId(6)};
-  EXPECT_EQ(groups_.roster().Regroup({all}, change), 2u);
+  EXPECT_EQ(groups_.roster().Regroup({all}, change).moved, 2u);
   change.Add(GroupsPlanned{.groups = 1});
   change.Commit();
   const auto view = *ClusterView::Make(state_.view());

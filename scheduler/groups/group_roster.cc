@@ -121,7 +121,8 @@ std::vector<GroupId> GroupRoster::Successors(
   return successors;
 }
 
-size_t GroupRoster::Regroup(const std::vector<std::vector<NodeId>>& planned, Transaction& change) {
+Regrouped GroupRoster::Regroup(const std::vector<std::vector<NodeId>>& planned,
+                               Transaction& change) {
   const std::vector<GroupId> successors = Successors(planned);
   std::map<NodeId, GroupId> before;
   std::vector<GroupId> ended;
@@ -135,7 +136,7 @@ size_t GroupRoster::Regroup(const std::vector<std::vector<NodeId>>& planned, Tra
   for (const GroupId id : ended) {
     change.Edit(*FindGroup(state_.view(), id)).set_state(proto::Group::DONE);
   }
-  size_t moved = 0;
+  Regrouped regrouped;
   for (size_t index = 0; index < planned.size(); ++index) {
     const GroupId id = successors[index];
     const bool has_member = std::any_of(planned[index].begin(), planned[index].end(),
@@ -145,7 +146,11 @@ size_t GroupRoster::Regroup(const std::vector<std::vector<NodeId>>& planned, Tra
       const auto known = before.find(worker);
       if (known == before.end() && has_member) newcomers_.insert(worker);
       is_changed = is_changed || known == before.end() || known->second != id;
-      moved += known != before.end() && known->second != id ? 1 : 0;
+      if (known == before.end()) {
+        ++regrouped.placed;
+      } else if (known->second != id) {
+        ++regrouped.moved;
+      }
       change.Edit(*FindNode(state_.view(), worker)).clear_home_group();
     }
     if (id == GroupId()) {
@@ -159,7 +164,7 @@ size_t GroupRoster::Regroup(const std::vector<std::vector<NodeId>>& planned, Tra
       SetMembers(group, planned[index], change);
     }
   }
-  return moved;
+  return regrouped;
 }
 
 GroupId GroupRoster::TakeOut(NodeId worker, Transaction& change) {

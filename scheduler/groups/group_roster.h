@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -10,6 +11,12 @@
 #include "scheduler/state/cluster_state.h"
 
 namespace covey::scheduler {
+
+// How many workers changed from one group to another, and how many were in no group before.
+struct Regrouped {
+  size_t moved = 0;
+  size_t placed = 0;
+};
 
 // The members of each group, and how far they have come. The only place where members are written.
 //
@@ -44,9 +51,8 @@ class GroupRoster {
   // in common, and gives it a new generation if its members differ; the others are new groups, and
   // present ones that are left over are DONE. Contracts wait for new groups from the step after
   // highest_step() on. A worker that was in no group is a newcomer among members that were.
-  // Precondition: `planned` has each ALIVE member of an ACTIVE group once. Returns how many workers
-  // changed from one group to another.
-  size_t Regroup(const std::vector<std::vector<NodeId>>& planned, Transaction& change);
+  // Precondition: `planned` has each ALIVE member of an ACTIVE group once.
+  Regrouped Regroup(const std::vector<std::vector<NodeId>>& planned, Transaction& change);
   // Takes a worker out of its ACTIVE group and returns that group; 0 = none.
   GroupId TakeOut(NodeId worker, Transaction& change);
 
