@@ -18,7 +18,8 @@ double StatisticalPenalty(const Contract& contract) {
 }
 
 bool KeepsGroupsInStep(const Contract& contract) {
-  return contract.kind == Contract::Kind::kBsp || contract.kind == Contract::Kind::kSsp;
+  return contract.kind == Contract::Kind::kBsp || contract.kind == Contract::Kind::kSsp ||
+         (contract.kind == Contract::Kind::kLocal && contract.quorum == 0);
 }
 
 }  // namespace covey

@@ -132,10 +132,12 @@ Found Search(const ThroughputModel& throughput, const GroupPlanOptions& options)
 GroupPlan MakePlan(const ThroughputModel& throughput, const std::vector<GroupMembers>& groups) {
   GroupPlan plan;
   std::vector<std::pair<uint32_t, PlannedGroup>> by_rank;
+  double slowest = 0;
   for (const GroupMembers& members : groups) {
     uint32_t lowest = throughput.worker(members.front()).rank;
-    PlannedGroup group{.members = {}, .samples_per_second = 0, .terms = throughput.Rate(members)};
-    group.samples_per_second = throughput.SamplesPerSecond(group.terms, groups.size());
+    PlannedGroup group{.members = {}, .terms = throughput.Rate(members)};
+    group.step_seconds = throughput.StepSeconds(group.terms, groups.size());
+    slowest = std::max(slowest, group.step_seconds);
     for (const uint32_t member : members) {
       group.members.push_back(throughput.worker(member).node);
       lowest = std::min(lowest, throughput.worker(member).rank);
@@ -145,6 +147,7 @@ GroupPlan MakePlan(const ThroughputModel& throughput, const std::vector<GroupMem
   std::stable_sort(by_rank.begin(), by_rank.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [rank, group] : by_rank) {
+    group.samples_per_second = throughput.SamplesPerSecond(group.terms, groups.size(), slowest);
     plan.samples_per_second += group.samples_per_second;
     plan.groups.push_back(std::move(group));
   }
@@ -237,9 +240,10 @@ std::string GroupPlan::ExplainChoice() const {
     if (second == nullptr || candidate.value() > second->value()) second = &candidate;
   }
   if (second == nullptr) return "";
-  return absl::StrFormat("of %d to %d groups %d make most progress, %d make %.1f %% less",
-                         candidates.front().groups, candidates.back().groups, groups.size(),
-                         second->groups, (1 - second->value() / value()) * 100);
+  return absl::StrFormat(
+      "of the numbers from %d to %d, %d promises the most progress, and %d promises %.1f %% less",
+      candidates.front().groups, candidates.back().groups, groups.size(), second->groups,
+      (1 - second->value() / value()) * 100);
 }
 
 GroupPlan PlanGroups(std::vector<PlannedWorker> workers, const GroupPlanOptions& options) {
@@ -275,6 +279,16 @@ GroupPlan EvaluateGroups(std::vector<PlannedWorker> workers,
                          const ThroughputParameters& model) {
   const ThroughputModel throughput(std::move(workers), model);
   return MakePlan(throughput, Known(throughput, groups));
+}
+
+std::vector<std::vector<NodeId>> PlaceWorkers(const std::vector<PlannedWorker>& workers,
+                                              const std::vector<std::vector<NodeId>>& present,
+                                              const GroupPlanOptions& options) {
+  const ThroughputModel throughput(workers, options.model);
+  std::vector<GroupMembers> groups = Known(throughput, present);
+  if (groups.empty()) return PlanGroups(workers, DivideUp(workers.size(), options.members_max));
+  PlaceNewcomers(throughput, options.members_max, groups);
+  return MakePlan(throughput, groups).Members();
 }
 
 ReplanDecision Replan(const std::vector<PlannedWorker>& workers,

@@ -27,8 +27,9 @@ struct GroupPlanOptions {
 struct PlannedGroup {
   // In ring order: neighbors in the topology are neighbors in the ring.
   std::vector<NodeId> members;
-  // The expected speed and its terms.
+  // The expected speed, the time of a step with the servers' part, and its other terms.
   double samples_per_second = 0;
+  double step_seconds = 0;
   ThroughputModel::Terms terms;
 };
 
@@ -61,8 +62,8 @@ struct GroupPlan {
   // Evidence for users: "2 groups, 512 samples/s x 0.95; 4 workers 256/s (compute 110 ms, …), …",
   // the first few groups. "512 samples/s (0.6 of the model's)" where the fit is not 1.
   std::string Explain() const;
-  // Why this number of groups: "of 1 to 4 groups 2 make most progress, 3 make 1.6 % less". Empty
-  // when there was no choice.
+  // Why this number of groups: "of the numbers from 1 to 4, 2 promises the most progress, and 3
+  // promises 1.6 % less". Empty when there was no choice.
   std::string ExplainChoice() const;
 };
 
@@ -92,6 +93,13 @@ std::vector<std::vector<NodeId>> PlanGroups(std::vector<PlannedWorker> workers, 
 GroupPlan EvaluateGroups(std::vector<PlannedWorker> workers,
                          const std::vector<std::vector<NodeId>>& groups,
                          const ThroughputParameters& model);
+
+// The same groups with all other workers added, one by one, where they bring most. Members that are
+// not in `workers` are left out. Without present groups there are as few as possible: nothing is
+// known yet about how workers get on together.
+std::vector<std::vector<NodeId>> PlaceWorkers(const std::vector<PlannedWorker>& workers,
+                                              const std::vector<std::vector<NodeId>>& present,
+                                              const GroupPlanOptions& options);
 
 struct ReplanDecision {
   bool replan = false;

@@ -315,6 +315,27 @@ TEST(GroupPlannerTest, EvaluatesPresentGroupsByTheSameMeasure) {
   EXPECT_LT(crossed.value(), 0.9 * plan.value());
 }
 
+TEST(GroupPlannerTest, GroupsInStepAreAsFastAsTheSlowest) {
+  const auto workers = WithSpeeds({"z/r", "z/r", "z/r", "z/r"}, {100, 100, 20, 20});
+  ThroughputParameters model{.samples_per_step = 10, .noise_sigma = 0, .statistical_penalty = 0};
+  const Plan by_speed = {Ids({10, 11}), Ids({12, 13})};
+  EXPECT_NEAR(EvaluateGroups(workers, by_speed, model).samples_per_second, 240, 0.5);
+  model.groups_in_step = true;
+  const GroupPlan plan = EvaluateGroups(workers, by_speed, model);
+  EXPECT_NEAR(plan.samples_per_second, 80, 0.1);
+  EXPECT_NEAR(plan.groups[0].samples_per_second, 40, 0.1);
+  EXPECT_NEAR(plan.groups[0].step_seconds, 0.1, 0.001);
+  EXPECT_EQ(Replan(workers, {Ids({10, 11, 12, 13})}, {.model = model}).replan, false);
+}
+
+TEST(GroupPlannerTest, WorkersAreAddedWhereTheyBringMost) {
+  const auto workers = WithSpeeds({"z/r", "z/r", "z/s", "z/s", "z/s"}, {100, 100, 50, 50, 50});
+  const GroupPlanOptions options{.model = SlowUplinks()};
+  EXPECT_EQ(PlaceWorkers(workers, {Ids({10, 11}), Ids({12, 13, 99})}, options),
+            (Plan{Ids({10, 11}), Ids({12, 13, 14})}));
+  EXPECT_EQ(PlaceWorkers(workers, {}, options), (Plan{Ids({10, 11, 12, 13, 14})}));
+}
+
 TEST(GroupPlannerTest, ReplansOnlyForAGain) {
   const GroupPlanOptions options{.groups = 2, .model = SlowUplinks()};
   const std::vector<std::string> racks = {"z/r", "z/r", "z/s", "z/s"};

@@ -148,9 +148,15 @@ class Improver {
 }  // namespace
 
 double ValueOf(const ThroughputModel& throughput, const std::vector<GroupMembers>& groups) {
-  double samples_per_second = 0;
+  std::vector<ThroughputModel::Terms> terms;
+  double slowest = 0;
   for (const GroupMembers& group : groups) {
-    samples_per_second += throughput.SamplesPerSecond(throughput.Rate(group), groups.size());
+    terms.push_back(throughput.Rate(group));
+    slowest = std::max(slowest, throughput.StepSeconds(terms.back(), groups.size()));
+  }
+  double samples_per_second = 0;
+  for (const ThroughputModel::Terms& each : terms) {
+    samples_per_second += throughput.SamplesPerSecond(each, groups.size(), slowest);
   }
   return samples_per_second * throughput.StatisticalFactor(groups.size()) *
          throughput.Fit(groups.size());
@@ -158,7 +164,7 @@ double ValueOf(const ThroughputModel& throughput, const std::vector<GroupMembers
 
 void ImproveGroups(const ThroughputModel& throughput, const ImproveOptions& options,
                    std::vector<GroupMembers>& groups) {
-  Improver(throughput, options, groups).Run();
+  if (!throughput.groups_in_step()) Improver(throughput, options, groups).Run();
 }
 
 }  // namespace covey

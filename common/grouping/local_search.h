@@ -9,7 +9,7 @@
 
 namespace covey {
 
-// Sum of the groups' samples per second times the statistical factor and the fit.
+// Sum of the groups' samples per second times the statistical factor and the fit: 0 without groups.
 double ValueOf(const ThroughputModel& throughput, const std::vector<GroupMembers>& groups);
 
 struct ImproveOptions {
@@ -20,7 +20,8 @@ struct ImproveOptions {
   size_t effort = 2'000'000;
 };
 // Moves and swaps single workers between groups while the value grows, beginning with those that
-// are farthest from the typical speed of their group. Does not change the number of groups.
+// are farthest from the typical speed of their group. Does not change the number of groups. Does
+// nothing where groups are in step: there the slowest counts, and single changes seldom mend it.
 void ImproveGroups(const ThroughputModel& throughput, const ImproveOptions& options,
                    std::vector<GroupMembers>& groups);
 

@@ -47,7 +47,9 @@ bool AreAmounts(const proto::PlanInputs& message) {
 
 GroupPlanOptions PlanInputs::options() const {
   GroupPlanOptions options{.model = model};
-  if (in_step) options.groups = (workers.size() + kGroupMembersMax - 1) / kGroupMembersMax;
+  if (model.groups_in_step && model.pushed_bytes >= model.gradient_bytes) {
+    options.groups = (workers.size() + kGroupMembersMax - 1) / kGroupMembersMax;
+  }
   return options;
 }
 
@@ -81,15 +83,16 @@ void SetPlanInputs(const PlanInputs& inputs, proto::PlanInputs& message) {
     fit.set_groups(groups);
     fit.set_ratio(ratio);
   }
-  message.set_groups_in_step(inputs.in_step);
+  message.set_groups_in_step(model.groups_in_step);
   for (const std::string& source : inputs.sources) message.add_sources(source);
 }
 
 absl::StatusOr<PlanInputs> ReadPlanInputs(const proto::PlanInputs& message,
                                           const proto::ClusterView& view) {
   if (message.workers().empty()) return Bad("they name no worker");
-  if (message.links_size() != static_cast<int>(kLevels)) return Bad("a kind of link is missing");
-  if (!AreAmounts(message)) return Bad("a number is negative, or none");
+  if (message.links_size() != static_cast<int>(kLevels))
+    return Bad("they lack the cost of a level of links");
+  if (!AreAmounts(message)) return Bad("a number is negative, infinite or NaN");
   std::map<uint64_t, const proto::Node*> nodes;
   for (const proto::Node& node : view.nodes()) nodes.emplace(node.id(), &node);
   PlanInputs inputs;
@@ -126,7 +129,7 @@ absl::StatusOr<PlanInputs> ReadPlanInputs(const proto::PlanInputs& message,
   for (const proto::PlanFit& fit : message.fits()) {
     model.fits[static_cast<size_t>(fit.groups())] = fit.ratio();
   }
-  inputs.in_step = message.groups_in_step();
+  model.groups_in_step = message.groups_in_step();
   inputs.sources.assign(message.sources().begin(), message.sources().end());
   return inputs;
 }

@@ -17,13 +17,11 @@ namespace covey {
 struct PlanInputs {
   std::vector<PlannedWorker> workers;
   ThroughputParameters model;
-  // Groups that wait for each other are not faster than one: then no more are made than their
-  // members need (limits.h kGroupMembersMax).
-  bool in_step = false;
   // Where the inputs come from, one line each. For users.
   std::vector<std::string> sources;
 
-  // With which PlanGroups and Replan are to be called.
+  // With which PlanGroups and Replan are to be called. Groups that wait for each other at each step
+  // are not faster than one: then no more are made than their members need (kGroupMembersMax).
   GroupPlanOptions options() const;
 };
 

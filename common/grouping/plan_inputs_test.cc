@@ -74,7 +74,8 @@ TEST(PlanInputsTest, AnEarlierSchedulerPushesWholeGradients) {
 
 TEST(PlanInputsTest, GroupsInStepAreAsFewAsTheirMembersNeed) {
   PlanInputs inputs = Inputs();
-  inputs.in_step = true;
+  inputs.model.groups_in_step = true;
+  inputs.model.pushed_bytes = inputs.model.gradient_bytes;
   EXPECT_EQ(PlanGroups(inputs.workers, inputs.options()).groups.size(), 1u);
   inputs.workers.clear();
   for (uint32_t rank = 0; rank < kGroupMembersMax + 1; ++rank) {
@@ -94,7 +95,7 @@ TEST(PlanInputsTest, DamagedOnesAreRefused) {
   EXPECT_EQ(refusal([](proto::PlanInputs&) {}), "");
   EXPECT_THAT(refusal([](auto& message) { message.clear_workers(); }), HasSubstr("no worker"));
   EXPECT_THAT(refusal([](auto& message) { message.mutable_links()->RemoveLast(); }),
-              HasSubstr("kind of link"));
+              HasSubstr("level of links"));
   EXPECT_THAT(refusal([](auto& message) { message.mutable_workers(1)->set_node(99); }),
               HasSubstr("node 99 is not in the view"));
   EXPECT_THAT(refusal([](auto& message) { message.mutable_workers(1)->set_node(10); }),

@@ -151,7 +151,10 @@ double ThroughputModel::Communication(std::span<const uint32_t> members) const {
   }
   double transfer = own_link;
   for (size_t level = 0; level < kNamedLevels; ++level) {
-    if (paths_[members.front()].at(static_cast<Level>(level)).empty()) continue;
+    const bool is_named = std::any_of(members.begin(), members.end(), [&](uint32_t member) {
+      return !paths_[member].at(static_cast<Level>(level)).empty();
+    });
+    if (!is_named) continue;
     transfer =
         std::max(transfer, uplinks[level] / model_.costs.levels[level].uplink_bytes_per_second);
   }
@@ -204,10 +207,16 @@ ThroughputModel::Terms ThroughputModel::Rate(std::span<const uint32_t> members) 
           .availability = 1 / (1 + failures_per_hour / kSecondsPerHour * model_.recovery_seconds)};
 }
 
-double ThroughputModel::SamplesPerSecond(const Terms& terms, size_t groups) const {
+double ThroughputModel::StepSeconds(const Terms& terms, size_t groups) const {
+  return terms.compute_seconds + terms.communication_seconds +
+         model_.server_seconds_per_group * static_cast<double>(groups);
+}
+
+double ThroughputModel::SamplesPerSecond(const Terms& terms, size_t groups,
+                                         double slowest_seconds) const {
   if (terms.members == 0) return 0;
-  const double step = terms.compute_seconds + terms.communication_seconds +
-                      model_.server_seconds_per_group * static_cast<double>(groups);
+  double step = StepSeconds(terms, groups);
+  if (model_.groups_in_step) step = std::max(step, slowest_seconds);
   return Samples(terms.members) * terms.availability / step;
 }
 

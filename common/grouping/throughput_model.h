@@ -53,6 +53,9 @@ struct ThroughputParameters {
   // the summed bandwidth of the servers, once for each direction that does not overlap with the
   // other.
   double server_seconds_per_group = 0;
+  // Groups wait for each other, at each step or at the end of a round, so all are as fast as the
+  // slowest.
+  bool groups_in_step = false;
   // A failure stops its group for this time.
   double recovery_seconds = 30;
   // The statistical cost of more groups: progress per sample falls as groups^-penalty. 0 = nothing,
@@ -103,9 +106,12 @@ class ThroughputModel {
   //   availability   1 / (1 + failures per second * recovery)
   Terms Rate(std::span<const uint32_t> members) const;
 
-  // The samples of a step times availability
-  //   / (compute + communication + server_seconds_per_group * groups).
-  double SamplesPerSecond(const Terms& terms, size_t groups) const;
+  // One of `groups` groups takes: compute + communication + server_seconds_per_group * groups.
+  double StepSeconds(const Terms& terms, size_t groups) const;
+  // The samples of a step times availability, over the time of a step. `slowest_seconds`: the
+  // longest step of all groups; only used where these are in step.
+  double SamplesPerSecond(const Terms& terms, size_t groups, double slowest_seconds = 0) const;
+  bool groups_in_step() const { return model_.groups_in_step; }
   // Progress per sample with `groups` groups: groups^-penalty.
   double StatisticalFactor(size_t groups) const;
   // By what the prediction for `groups` groups is multiplied: how such groups did. A number that

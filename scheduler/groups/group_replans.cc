@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,11 +16,23 @@ namespace {
 // A look that finds workers unmeasured, or away, is repeated after this time.
 constexpr absl::Duration kLookAgain = absl::Seconds(1);
 
+// A plan is stalled when not all workers have been measured for this long, or so many steps.
+constexpr absl::Duration kStalledAfter = absl::Minutes(1);
+constexpr int64_t kStalledSteps = 20;
+
 std::vector<NodeId> AllOf(const std::vector<std::vector<NodeId>>& groups) {
   std::vector<NodeId> all;
   for (const std::vector<NodeId>& group : groups) all.insert(all.end(), group.begin(), group.end());
   std::sort(all.begin(), all.end());
   return all;
+}
+
+std::string SomeOf(std::vector<std::string> names) {
+  constexpr size_t kShown = 8;
+  const size_t more = names.size() - std::min(names.size(), kShown);
+  names.resize(names.size() - more);
+  return absl::StrCat(absl::StrJoin(names, ", "),
+                      more == 0 ? "" : absl::StrCat(" and ", more, " more"));
 }
 
 }  // namespace
@@ -53,54 +64,90 @@ bool GroupReplans::AnyAway(absl::Time now, const std::vector<NodeId>& workers) c
                      [&](NodeId worker) { return away_.IsAway(now, worker); });
 }
 
+std::vector<NodeId> GroupReplans::Placeable(absl::Time now) const {
+  std::vector<NodeId> workers = measurements_.Workers();
+  const std::vector<NodeId> placed = AllOf(Present());
+  // A worker without a group that is away takes no steps: its program evaluates, or has been told
+  // that it is out.
+  workers.erase(std::remove_if(workers.begin(), workers.end(),
+                               [&](NodeId worker) {
+                                 return away_.IsAway(now, worker) &&
+                                        !std::binary_search(placed.begin(), placed.end(), worker);
+                               }),
+                workers.end());
+  return workers;
+}
+
 void GroupReplans::Tick(absl::Time now) {
   if (!IsPlanned()) return;
-  const std::vector<NodeId> workers = measurements_.Workers();
-  if (workers.empty()) return;
+  const std::vector<NodeId> workers = Placeable(now);
+  const std::vector<NodeId> members = AllOf(Present());
+  // A member that drains, or has just gone, leaves its group before others form.
+  if (workers.empty() ||
+      !std::includes(workers.begin(), workers.end(), members.begin(), members.end())) {
+    PutOff(now);
+    return;
+  }
   const std::vector<NodeId> unplaced = Unplaced(workers);
-  PlaceWaiting(now, unplaced);
+  PlaceWaiting(now, workers, unplaced);
   if (now < next_) return;
-  if (state_.view().tables().empty() || !measurements_.Know(now, workers) ||
-      AnyAway(now, workers) || !unplaced.empty()) {
-    next_ = now + kLookAgain;
+  if (state_.view().tables().empty() || AnyAway(now, workers) || !unplaced.empty()) {
+    PutOff(now);
+    return;
+  }
+  if (!measurements_.Unmeasured(now, workers, changed_at_).empty()) {
+    PutOff(now);
+    GiveUpIfStalled(now, workers);
     return;
   }
   next_ = now + std::max(kEvery, static_cast<int64_t>(workers.size()) * kEveryPerWorker);
   Look(now, workers);
 }
 
-void GroupReplans::PlaceWaiting(absl::Time now, const std::vector<NodeId>& unplaced) {
+void GroupReplans::PutOff(absl::Time now) {
+  next_ = std::max(next_, now + kLookAgain);
+  wants_other_groups_ = false;
+}
+
+void GroupReplans::PlaceWaiting(absl::Time now, const std::vector<NodeId>& workers,
+                                const std::vector<NodeId>& unplaced) {
   if (unplaced.empty()) {
     unplaced_since_ = absl::InfiniteFuture();
     return;
   }
   unplaced_since_ = std::min(unplaced_since_, now);
   if (now - unplaced_since_ < kPlaceAfter) return;
-  const PlanInputs inputs = Inputs(now, experience_);
-  const GroupList present = Present();
+  const PlanInputs inputs = Inputs(now, workers, experience_);
   // Other groups may be better now. That is seen when the new workers have been measured.
-  constexpr double kAnyGain = std::numeric_limits<double>::infinity();
-  const GroupPlan plan = present.empty()
-                             ? PlanGroups(inputs.workers, inputs.options())
-                             : Replan(inputs.workers, present, inputs.options(), kAnyGain).plan;
-  trial_.reset();
-  Apply(plan.Members(),
-        absl::StrCat(absl::StrJoin(NamesOf(state_.view(), unplaced), ", "), " waited for a group"));
-  next_ = now + kLookAgain;
+  Apply(now, PlaceWorkers(inputs.workers, Present(), inputs.options()),
+        absl::StrCat(SomeOf(NamesOf(state_.view(), unplaced)), " waited for a group"));
+  PutOff(now);
 }
 
-PlanInputs GroupReplans::Inputs(absl::Time now, GroupExperience& experience) const {
-  PlanInputs inputs = measurements_.Inputs(now);
-  experience.NoteSamples(measurements_.GroupSamples());
-  experience.AddTo(now, inputs.model);
-  const GroupList present = Present();
-  experience.NoteGroups(now, present.size(), measurements_.SamplesPerSecond(),
-                        EvaluateGroups(inputs.workers, present, inputs.model).samples_per_second);
+PlanInputs GroupReplans::Inputs(absl::Time now, const std::vector<NodeId>& workers,
+                                GroupExperience& experience) const {
+  PlanInputs inputs = measurements_.Inputs(now, workers);
+  const std::vector<NodeId> unmeasured = measurements_.Unmeasured(now, workers, changed_at_);
+  if (unmeasured.empty()) {
+    experience.NoteSamples(measurements_.GroupSamples());
+    experience.AddTo(now, inputs.model);
+    const GroupList present = Present();
+    experience.NoteGroups(now, present.size(), measurements_.SamplesPerSecond(changed_at_),
+                          EvaluateGroups(inputs.workers, present, inputs.model).samples_per_second);
+  } else {
+    inputs.sources.push_back(
+        absl::StrCat("waits for measurements of ", SomeOf(NamesOf(state_.view(), unmeasured))));
+  }
   experience.AddTo(now, inputs.model);
   if (inputs.model.group_samples_per_step > 0) {
     inputs.sources.push_back(
         absl::StrFormat("batches: a group of any size trains %.4g samples per step",
                         inputs.model.group_samples_per_step));
+  }
+  if (gain_min_ > kReplanGainMin) {
+    inputs.sources.push_back(absl::StrFormat(
+        "changes: for a gain of %.0f %% or more, because plans brought less than they promised",
+        gain_min_ * 100));
   }
   return inputs;
 }
@@ -112,11 +159,12 @@ void GroupReplans::Look(absl::Time now, const std::vector<NodeId>& workers) {
     experienced_workers_ = workers.size();
     gain_min_ = kReplanGainMin;
   }
-  const PlanInputs inputs = Inputs(now, experience_);
-  const double measured = measurements_.SamplesPerSecond();
-  if (trial_) EndTrial(measured);
+  const PlanInputs inputs = Inputs(now, workers, experience_);
+  const double measured = measurements_.SamplesPerSecond(changed_at_);
+  if (trial_) EndTrial(workers, measured);
 
-  ReplanDecision decision = Replan(inputs.workers, Present(), inputs.options(),
+  const GroupList present = Present();
+  ReplanDecision decision = Replan(inputs.workers, present, inputs.options(),
                                    trial_has_ended_ ? kReplanGainMin : gain_min_);
   const bool was_wanted = std::exchange(wants_other_groups_, decision.replan);
   if (decision.replan && !was_wanted) {
@@ -126,20 +174,29 @@ void GroupReplans::Look(absl::Time now, const std::vector<NodeId>& workers) {
   trial_has_ended_ = false;
   if (!decision.replan) return;
   wants_other_groups_ = false;
-  if (!inputs.in_step && measured > 0) {
-    trial_ = Trial{.measured_before = measured,
+  absl::Duration longest_step;
+  for (const NodeId worker : workers) {
+    longest_step = std::max(longest_step, absl::Seconds(measurements_.StepSeconds(worker)));
+  }
+  const double factor = EvaluateGroups(inputs.workers, present, inputs.model).statistical_factor;
+  // Without a gain it is the contract that asks for another number of groups.
+  if (decision.gain > 0) {
+    trial_ = Trial{.workers = workers,
+                   .before = present,
+                   .measured_before = measured,
                    .promised = decision.plan.samples_per_second * decision.plan.fit,
-                   .statistical_ratio =
-                       decision.plan.statistical_factor /
-                       EvaluateGroups(inputs.workers, Present(), inputs.model).statistical_factor};
+                   .statistical_ratio = decision.plan.statistical_factor / factor,
+                   .stalled_at = now + std::max(kStalledAfter, kStalledSteps * longest_step)};
   }
   const std::string why = decision.plan.ExplainChoice();
-  Apply(decision.plan.Members(),
+  Apply(now, decision.plan.Members(),
         why.empty() ? decision.reason : absl::StrCat(decision.reason, "; ", why));
 }
 
-void GroupReplans::EndTrial(double measured) {
+void GroupReplans::EndTrial(const std::vector<NodeId>& workers, double measured) {
   const Trial trial = *std::exchange(trial_, std::nullopt);
+  // Workers that have come or gone meanwhile are no merit of the plan, and not its fault.
+  if (trial.workers != workers) return;
   trial_has_ended_ = true;
   {
     Transaction change(state_);
@@ -154,7 +211,17 @@ void GroupReplans::EndTrial(double measured) {
   if (gain < promised / 2) gain_min_ = std::min(kGainMinMax, 2 * gain_min_);
 }
 
-void GroupReplans::Apply(const GroupList& groups, const std::string& reason) {
+void GroupReplans::GiveUpIfStalled(absl::Time now, const std::vector<NodeId>& workers) {
+  if (!trial_ || now < trial_->stalled_at) return;
+  const Trial trial = *std::exchange(trial_, std::nullopt);
+  if (trial.workers != workers) return;
+  gain_min_ = std::min(kGainMinMax, 2 * gain_min_);
+  // As if they had done a thousandth of what they did before.
+  experience_.NoteGroups(now, Present().size(), trial.measured_before / 1000, trial.promised);
+  Apply(now, trial.before, "not all workers take steps in the groups that were planned");
+}
+
+void GroupReplans::Apply(absl::Time now, const GroupList& groups, const std::string& reason) {
   Transaction change(state_);
   const Regrouped regrouped = roster_.Regroup(groups, change);
   change.Add(GroupsPlanned{.groups = groups.size(),
@@ -162,19 +229,21 @@ void GroupReplans::Apply(const GroupList& groups, const std::string& reason) {
                            .placed = regrouped.placed,
                            .reason = reason});
   change.Commit();
+  changed_at_ = now;
 }
 
 void GroupReplans::FillStatus(absl::Time now, proto::StatusReply& reply) const {
   if (state_.view().groups().empty() || state_.view().tables().empty()) return;
-  if (measurements_.Workers().empty()) return;
+  const std::vector<NodeId> workers = Placeable(now);
+  if (workers.empty()) return;
   GroupExperience experience = experience_;
-  const PlanInputs inputs = Inputs(now, experience);
+  const PlanInputs inputs = Inputs(now, workers, experience);
   proto::PlanInputs& plan = *reply.mutable_plan();
   SetPlanInputs(inputs, plan);
   for (proto::PlanWorker& worker : *plan.mutable_workers()) {
     worker.set_step_seconds(measurements_.StepSeconds(NodeId(worker.node())));
   }
-  plan.set_measured_samples_per_second(measurements_.SamplesPerSecond());
+  plan.set_measured_samples_per_second(measurements_.SamplesPerSecond(changed_at_));
   plan.set_automatic(state_.job().plans_groups);
   if (IsPlanned() && next_ > now) {
     plan.set_next_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(next_ - now)));

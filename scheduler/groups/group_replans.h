@@ -35,7 +35,11 @@ namespace covey::scheduler {
 // not change again and again because measurements vary. All this begins anew when the number of
 // workers has changed by more than a quarter.
 //
-// A worker that is away puts all this off, except that workers without a group are placed.
+// A plan under which not all workers take steps is given up after a minute, or 20 steps as long as
+// those before.
+//
+// All this is put off while a worker is away, or a member drains. Only workers without a group that
+// are not away are placed meanwhile.
 //
 // Actor-confined, deterministic. The references outlive it. What is measured, and `gain_min`, are
 // lost at a restart of the scheduler.
@@ -63,26 +67,36 @@ class GroupReplans {
 
   // A plan that is under way, until it has been compared with the groups before.
   struct Trial {
-    double measured_before = 0;
+    std::vector<NodeId> workers;
+    GroupList before;
     // Samples per second.
+    double measured_before = 0;
     double promised = 0;
     // Of the plan over that of the groups before.
     double statistical_ratio = 1;
+    absl::Time stalled_at;
   };
 
   bool IsPlanned() const;
   GroupList Present() const;
-  // The placeable workers that are in no group.
+  // The workers that may be in groups, in growing order.
+  std::vector<NodeId> Placeable(absl::Time now) const;
+  // Those of them that are in no group.
   std::vector<NodeId> Unplaced(const std::vector<NodeId>& workers) const;
   bool AnyAway(absl::Time now, const std::vector<NodeId>& workers) const;
-  void PlaceWaiting(absl::Time now, const std::vector<NodeId>& unplaced);
+  // Looks again after kLookAgain, and confirms nothing that was seen before.
+  void PutOff(absl::Time now);
+  void PlaceWaiting(absl::Time now, const std::vector<NodeId>& workers,
+                    const std::vector<NodeId>& unplaced);
   // Measures the present groups of `workers`, and forms others if these are better.
   void Look(absl::Time now, const std::vector<NodeId>& workers);
   // Compares the plan under way with the groups before it.
-  void EndTrial(double measured);
+  void EndTrial(const std::vector<NodeId>& workers, double measured);
+  void GiveUpIfStalled(absl::Time now, const std::vector<NodeId>& workers);
   // What is measured now, also in `experience`.
-  PlanInputs Inputs(absl::Time now, GroupExperience& experience) const;
-  void Apply(const GroupList& groups, const std::string& reason);
+  PlanInputs Inputs(absl::Time now, const std::vector<NodeId>& workers,
+                    GroupExperience& experience) const;
+  void Apply(absl::Time now, const GroupList& groups, const std::string& reason);
 
   ClusterState& state_;
   const PlanMeasurements& measurements_;
@@ -91,6 +105,8 @@ class GroupReplans {
   absl::Time next_ = absl::InfinitePast();
   // Other groups were better at the last look.
   bool wants_other_groups_ = false;
+  // When groups were changed last: what was measured before is of other groups.
+  absl::Time changed_at_ = absl::InfinitePast();
   absl::Time unplaced_since_ = absl::InfiniteFuture();
   GroupExperience experience_;
   size_t experienced_workers_ = 0;  // so many were there when it began

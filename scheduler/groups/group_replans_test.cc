@@ -2,6 +2,7 @@
 #include "scheduler/groups/group_replans.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -121,14 +122,20 @@ class GroupReplansTest : public ::testing::Test {
   void Run(absl::Duration duration) {
     for (const absl::Time end = now_ + duration; now_ < end;) {
       now_ += absl::Milliseconds(500);
+      groups_.Tick(now_);
+      const bool reports = now_ - reported_at_ >= report_every_;
+      if (reports) reported_at_ = now_;
       for (const proto::Group& group : state_.view().groups()) {
-        if (group.state() != proto::Group::ACTIVE) continue;
+        if (group.state() != proto::Group::ACTIVE || !reports) continue;
         double step = 0;
         for (const uint64_t member : group.members()) {
           step = std::max(step, SamplesOf(group, member) / speeds_.at(member));
         }
         step *= CountGroups() > 1 ? friction_ : drag_;
-        for (const uint64_t member : group.members()) Report(group, member, step);
+        for (const uint64_t member : group.members()) {
+          const proto::Node& node = *FindNode(state_.view(), NodeId(member));
+          if (node.state() == proto::Node::ALIVE) Report(group, member, step);
+        }
       }
       replans_.Tick(now_);
       for (std::string& text : state_.TakeTexts()) news_.push_back(std::move(text));
@@ -153,6 +160,8 @@ class GroupReplansTest : public ::testing::Test {
   double drag_ = 1;
   double group_batch_ = 0;  // 0 = each member trains kBatch
   bool follows_shares_ = false;
+  absl::Duration report_every_;
+  absl::Time reported_at_ = absl::InfinitePast();
   std::set<uint64_t> is_away_;
   std::vector<std::string> news_;
 
@@ -172,7 +181,7 @@ TEST_F(GroupReplansTest, OneGroupUntilSpeedsAreKnownThenGroupsOfEqualSpeed) {
   EXPECT_THAT(Groups(), ElementsAre(ElementsAre(3, 5), ElementsAre(4, 6)));
   ASSERT_EQ(news_.size(), 1u);
   EXPECT_THAT(news_[0], HasSubstr("2 groups planned, 2 workers moved: other groups make "));
-  EXPECT_THAT(news_[0], HasSubstr("of 1 to 4 groups 2 make most progress"));
+  EXPECT_THAT(news_[0], HasSubstr("of the numbers from 1 to 4, 2 promises the most progress"));
   // Contracts do not wait for the new group's earlier steps.
   EXPECT_GT(state_.view().groups(1).first_step(), 1u);
 }
@@ -223,6 +232,105 @@ TEST_F(GroupReplansTest, GroupsThatDoLessThanPredictedGiveOthersATrial) {
   ASSERT_EQ(status.plan().fits_size(), 2);
   EXPECT_NEAR(status.plan().fits(0).ratio(), 1.0 / 3, 0.05);
   EXPECT_NEAR(status.plan().fits(1).ratio(), 1, 0.05);
+}
+
+TEST_F(GroupReplansTest, APlanIsJudgedByWhatIsMeasuredAfterIt) {
+  for (auto& [node, speed] : speeds_) speed /= 100;
+  report_every_ = absl::Seconds(12);
+  friction_ = 8;
+  Run(absl::Minutes(4));
+  EXPECT_EQ(CountGroups(), 1u);
+  EXPECT_THAT(news_, ::testing::Contains(HasSubstr("the plan of 2 groups brings 0.3 samples/s")));
+}
+
+TEST_F(GroupReplansTest, AWorkerThatLeavesDuringATrialIsNotThePlansFault) {
+  Run(absl::Seconds(6));
+  ASSERT_EQ(CountGroups(), 2u);
+  membership_.Leave(now_, NodeId(6), "");
+  Run(absl::Minutes(1));
+  EXPECT_THAT(news_, ::testing::Not(::testing::Contains(HasSubstr("brings"))));
+  proto::StatusReply status;
+  replans_.FillStatus(now_, status);
+  EXPECT_THAT(status.plan().sources(), ::testing::Not(::testing::Contains(HasSubstr("changes:"))));
+}
+
+TEST_F(GroupReplansTest, AGroupWhoseOnlyMemberDrainsIsLeftAlone) {
+  Run(absl::Seconds(6));
+  membership_.Leave(now_, NodeId(6), "");
+  Run(absl::Seconds(5));
+  ASSERT_THAT(Groups(), ElementsAre(ElementsAre(3, 5), ElementsAre(4)));
+  state_.mutable_view()->mutable_nodes(2)->set_draining(true);
+  ASSERT_EQ(state_.view().nodes(2).id(), 4u);
+  news_.clear();
+  Run(absl::Minutes(1));
+  EXPECT_THAT(Groups(), ElementsAre(ElementsAre(3, 5), ElementsAre(4)));
+  EXPECT_THAT(news_, IsEmpty());
+}
+
+TEST_F(GroupReplansTest, AWorkerThatIsOutAndAwayIsNotPlaced) {
+  Run(absl::Seconds(1));
+  ASSERT_EQ(Register(proto::WORKER), NodeId(7));
+  proto::HeartbeatRequest beat;
+  beat.mutable_away()->set_left_ms(20'000);
+  beat.mutable_away()->set_reason("left out");
+  away_.OnHeartbeat(now_, NodeId(7), beat);
+  Run(absl::Seconds(5));
+  for (const auto& group : Groups()) EXPECT_THAT(group, ::testing::Not(::testing::Contains(7)));
+  // The others are planned meanwhile.
+  Run(absl::Seconds(5));
+  EXPECT_EQ(CountGroups(), 2u);
+  Run(absl::Seconds(30));
+  size_t members = 0;
+  for (const auto& group : Groups()) members += group.size();
+  EXPECT_EQ(members, 5u);
+}
+
+TEST_F(GroupReplansTest, APlanInWhichNobodyTakesStepsIsGivenUp) {
+  Run(absl::Seconds(6));
+  ASSERT_EQ(CountGroups(), 2u);
+  Stand(absl::Seconds(30));
+  EXPECT_EQ(CountGroups(), 2u);
+  Stand(absl::Seconds(40));
+  EXPECT_EQ(CountGroups(), 1u);
+  EXPECT_THAT(news_.back(), HasSubstr("not all workers take steps"));
+  Run(absl::Minutes(5));
+  EXPECT_EQ(CountGroups(), 1u);
+}
+
+TEST_F(GroupReplansTest, NumbersThatAreNotFiniteAreNotMeasured) {
+  Run(absl::Seconds(2));
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto damaged = [&](auto damage) {
+    proto::Progress progress;
+    progress.set_step(++steps_);
+    progress.set_samples_per_step(kBatch);
+    progress.set_samples_per_second(kBatch);
+    progress.set_compute_seconds(1 + 1e-9 * steps_);
+    damage(progress);
+    for (int i = 0; i < 5; ++i) {
+      progress.set_step(++steps_);
+      measurements_.OnHeartbeat(now_, NodeId(3), progress);
+    }
+    return measurements_.Inputs(now_, measurements_.Workers()).workers[0].speed;
+  };
+  const double speed = measurements_.Inputs(now_, measurements_.Workers()).workers[0].speed;
+  EXPECT_EQ(damaged([](auto& progress) { progress.set_samples_per_step(kInfinity); }), speed);
+  EXPECT_EQ(damaged([](auto& progress) { progress.set_samples_per_second(kInfinity); }), speed);
+  EXPECT_EQ(damaged([](auto& progress) { progress.set_wait_seconds(kInfinity); }), speed);
+  EXPECT_EQ(damaged([](auto& progress) { progress.set_recovery_seconds(kInfinity); }), speed);
+  EXPECT_EQ(damaged([](auto& progress) {
+              progress.set_samples_per_step(1e300);
+              progress.set_compute_seconds(1e-300);
+            }),
+            speed);
+}
+
+TEST_F(GroupReplansTest, SaysWhomItWaitsFor) {
+  proto::StatusReply status;
+  replans_.FillStatus(now_, status);
+  EXPECT_THAT(
+      status.plan().sources(),
+      ::testing::Contains("waits for measurements of worker-0, worker-1, worker-2, worker-3"));
 }
 
 TEST_F(GroupReplansTest, WhatWasFoundOutIsForgottenWhenTheJobGrows) {
@@ -345,7 +453,7 @@ TEST_F(GroupReplansTest, TellsByWhatItPlans) {
   EXPECT_GT(status.plan().next_ms(), 20'000u);
   EXPECT_DOUBLE_EQ(status.plan().pushed_bytes(), 4000);
   ASSERT_EQ(status.plan().sources_size(), 5);
-  EXPECT_EQ(status.plan().sources(3), "gradient: 0.004 MB in 1 tables; 1 servers");
+  EXPECT_EQ(status.plan().sources(3), "gradient: 0.004 MB, tables: 1; servers: 1");
 }
 
 TEST_F(GroupReplansTest, ServersHaveTheFastestLinkAndRoundsPushOnce) {
@@ -353,13 +461,15 @@ TEST_F(GroupReplansTest, ServersHaveTheFastestLinkAndRoundsPushOnce) {
   costs.at(Level::kRack).bytes_per_second = 2e6;
   costs.at(Level::kZone).bytes_per_second = costs.at(Level::kCluster).bytes_per_second = 1e6;
   measurements_.SetCosts(costs, "links: measured");
-  EXPECT_DOUBLE_EQ(measurements_.Inputs(now_).model.server_seconds_per_group, 2 * 4000 / 2e6);
+  EXPECT_DOUBLE_EQ(
+      measurements_.Inputs(now_, measurements_.Workers()).model.server_seconds_per_group,
+      2 * 4000 / 2e6);
   proto::Table& table = *state_.mutable_view()->mutable_tables(0);
   SetContract("local:8", table);
   *table.mutable_spec()->mutable_contract() = table.contract();
   table.mutable_spec()->mutable_inner_optimizer()->set_kind(proto::Optimizer::SGD);
   table.mutable_spec()->mutable_inner_learning_rate()->set_base(0.1);
-  const PlanInputs inputs = measurements_.Inputs(now_);
+  const PlanInputs inputs = measurements_.Inputs(now_, measurements_.Workers());
   EXPECT_DOUBLE_EQ(inputs.model.gradient_bytes, 4000);
   EXPECT_DOUBLE_EQ(inputs.model.pushed_bytes, 500);
   EXPECT_DOUBLE_EQ(inputs.model.server_seconds_per_group, 2 * 500 / 2e6);
@@ -372,7 +482,7 @@ TEST_F(GroupReplansTest, DeathsOfARankCountAsItsFailures) {
     measurements_.OnDeparture(NodeId(node));
     dead.set_state(proto::Node::ALIVE);
   }
-  const PlanInputs inputs = measurements_.Inputs(kStart + absl::Hours(2));
+  const PlanInputs inputs = measurements_.Inputs(kStart + absl::Hours(2), measurements_.Workers());
   EXPECT_DOUBLE_EQ(inputs.workers[0].failures_per_hour, 0.5);
   EXPECT_DOUBLE_EQ(inputs.workers[1].failures_per_hour, 0);
 }

@@ -2,6 +2,7 @@
 #include "scheduler/groups/plan_measurements.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -21,6 +22,15 @@ namespace {
 constexpr size_t kMeasurementsMin = 3;
 constexpr size_t kMeasurementsKept = 5;
 
+// One that is not would make a plan's numbers NaN.
+bool IsUsable(const proto::Progress& progress) {
+  const auto is_amount = [](double number) { return std::isfinite(number) && number > 0; };
+  return is_amount(progress.compute_seconds()) && is_amount(progress.samples_per_step()) &&
+         is_amount(progress.samples_per_step() / progress.compute_seconds()) &&
+         is_amount(progress.samples_per_second()) && std::isfinite(progress.wait_seconds()) &&
+         progress.recovery_seconds() >= 0 && std::isfinite(progress.recovery_seconds());
+}
+
 size_t CountServers(const proto::ClusterView& view) {
   return static_cast<size_t>(
       std::count_if(view.nodes().begin(), view.nodes().end(), [](const proto::Node& node) {
@@ -32,12 +42,11 @@ size_t CountServers(const proto::ClusterView& view) {
 
 void PlanMeasurements::OnHeartbeat(absl::Time now, NodeId worker, const proto::Progress& progress) {
   Measured& measured = measured_[worker];
-  if (!IsNewMeasurement(progress, measured.last)) return;
+  if (!IsNewMeasurement(progress, measured.last) || !IsUsable(progress)) return;
   measured.last = progress;
-  if (!(progress.compute_seconds() > 0) || !(progress.samples_per_step() > 0)) return;
   measured.at = now;
   measured.speeds.push_back(progress.samples_per_step() / progress.compute_seconds());
-  measured.rates.push_back(progress.samples_per_second());
+  measured.rates.push_back({now, progress.samples_per_second()});
   if (measured.speeds.size() <= kMeasurementsKept) return;
   measured.speeds.pop_front();
   measured.rates.pop_front();
@@ -70,14 +79,27 @@ std::vector<NodeId> PlanMeasurements::Workers() const {
   return workers;
 }
 
-bool PlanMeasurements::Know(absl::Time now, const std::vector<NodeId>& workers) const {
-  return std::all_of(workers.begin(), workers.end(), [&](NodeId worker) {
+std::vector<double> PlanMeasurements::Measured::RatesSince(absl::Time since) const {
+  std::vector<double> found;
+  for (const Rate& rate : rates) {
+    if (rate.at >= since) found.push_back(rate.samples_per_second);
+  }
+  return found;
+}
+
+std::vector<NodeId> PlanMeasurements::Unmeasured(absl::Time now, const std::vector<NodeId>& workers,
+                                                 absl::Time since) const {
+  std::vector<NodeId> unmeasured;
+  for (const NodeId worker : workers) {
     const auto measured = measured_.find(worker);
-    if (measured == measured_.end()) return false;
     const absl::Duration fresh_for = std::max(kFreshFor, 3 * absl::Seconds(StepSeconds(worker)));
-    return measured->second.speeds.size() >= kMeasurementsMin &&
-           now - measured->second.at <= fresh_for;
-  });
+    if (measured == measured_.end() ||
+        measured->second.RatesSince(since).size() < kMeasurementsMin ||
+        now - measured->second.at > fresh_for) {
+      unmeasured.push_back(worker);
+    }
+  }
+  return unmeasured;
 }
 
 double PlanMeasurements::SpeedOf(NodeId worker) const {
@@ -92,15 +114,14 @@ double PlanMeasurements::StepSeconds(NodeId worker) const {
   return measured->second.last.compute_seconds() + measured->second.last.wait_seconds();
 }
 
-double PlanMeasurements::SamplesPerSecond() const {
+double PlanMeasurements::SamplesPerSecond(absl::Time since) const {
   double samples_per_second = 0;
   for (const proto::Group& group : state_.view().groups()) {
     if (group.state() != proto::Group::ACTIVE) continue;
     for (const uint64_t member : group.members()) {
       const auto measured = measured_.find(NodeId(member));
-      if (measured == measured_.end() || measured->second.rates.empty()) continue;
-      samples_per_second +=
-          UpperMedian({measured->second.rates.begin(), measured->second.rates.end()});
+      if (measured == measured_.end()) continue;
+      samples_per_second += UpperMedian(measured->second.RatesSince(since));
     }
   }
   return samples_per_second;
@@ -132,13 +153,11 @@ bool PlanMeasurements::SharesFollowSpeed(const std::vector<NodeId>& workers) con
          });
 }
 
-PlanInputs PlanMeasurements::Inputs(absl::Time now) const {
+PlanInputs PlanMeasurements::Inputs(absl::Time now, const std::vector<NodeId>& workers) const {
   PlanInputs inputs;
-  const std::vector<NodeId> workers = Workers();
   inputs.model.shares_follow_speed = SharesFollowSpeed(workers);
   const double hours = std::max(1.0, absl::ToDoubleHours(now - started_));
   size_t known = 0;
-  uint64_t deaths = 0;
   std::vector<double> samples, recoveries;
   for (const NodeId id : workers) {
     const proto::Node& node = *FindNode(state_.view(), id);
@@ -147,7 +166,6 @@ PlanInputs PlanMeasurements::Inputs(absl::Time now) const {
     if (worker.speed > 0) ++known;
     if (const auto died = deaths_.find(node.rank()); died != deaths_.end()) {
       worker.failures_per_hour = static_cast<double>(died->second) / hours;
-      deaths += died->second;
     }
     if (const auto measured = measured_.find(id); measured != measured_.end()) {
       const proto::Progress& last = measured->second.last;
@@ -164,6 +182,8 @@ PlanInputs PlanMeasurements::Inputs(absl::Time now) const {
     inputs.model.recovery_seconds = std::accumulate(recoveries.begin(), recoveries.end(), 0.0) /
                                     static_cast<double>(recoveries.size());
   }
+  uint64_t deaths = 0;
+  for (const auto& [rank, count] : deaths_) deaths += count;
   inputs.model.costs = costs_;
   inputs.sources = {
       absl::StrFormat("speeds: measured, of %d of %d workers; %.4g samples per step%s", known,
@@ -186,12 +206,12 @@ void PlanMeasurements::AddTables(PlanInputs& inputs) const {
   ThroughputParameters& model = inputs.model;
   model.statistical_penalty = 0;
   size_t sparse = 0;
-  std::string dearest = "none";
+  std::string dearest = "none", waiting;
   for (const proto::Table& table : state_.view().tables()) {
     const auto definition = TableDefinition::InForce(table);
     if (!definition.ok()) continue;
     const Contract& contract = definition->contract;
-    inputs.in_step = inputs.in_step || KeepsGroupsInStep(contract);
+    if (KeepsGroupsInStep(contract)) waiting = ContractName(contract);
     if (dearest == "none" || StatisticalPenalty(contract) > model.statistical_penalty) {
       dearest = ContractName(contract);
       model.statistical_penalty = StatisticalPenalty(contract);
@@ -205,15 +225,17 @@ void PlanMeasurements::AddTables(PlanInputs& inputs) const {
     model.gradient_bytes += bytes;
     model.pushed_bytes += bytes / static_cast<double>(contract.local_steps);
   }
+  model.groups_in_step = !waiting.empty();
   model.server_seconds_per_group = 2 * model.pushed_bytes / (servers * link_speed);
   inputs.sources.push_back(absl::StrFormat(
-      "gradient: %.4g MB in %d tables%s; %.0f servers", model.gradient_bytes / 1e6,
+      "gradient: %.4g MB, tables: %d%s; servers: %.0f", model.gradient_bytes / 1e6,
       state_.view().tables_size(),
       sparse == 0 ? "" : absl::StrFormat(", without the rows of %d sparse ones", sparse), servers));
   inputs.sources.push_back(
-      inputs.in_step ? absl::StrCat("contract: ", dearest, ", groups wait for each other")
-                     : absl::StrFormat("contract: %s, progress per sample falls as groups^-%.2f",
-                                       dearest, model.statistical_penalty));
+      model.groups_in_step
+          ? absl::StrCat("contract: ", waiting, ", groups wait for each other")
+          : absl::StrFormat("contract: %s, progress per sample falls as groups^-%.2f", dearest,
+                            model.statistical_penalty));
 }
 
 }  // namespace covey::scheduler

@@ -58,15 +58,17 @@ class PlanMeasurements {
 
   // The workers that can be in groups, in growing order: ALIVE, not draining, not evicted.
   std::vector<NodeId> Workers() const;
-  // Whether all of these have been measured often enough for their speeds to be believed, and take
-  // steps: the newest measurement is at most kFreshFor old, or three steps.
-  bool Know(absl::Time now, const std::vector<NodeId>& workers) const;
-  // Of Workers(), of which there is at least one. Speeds that are not known are 0. What groups did
-  // is not told (GroupExperience).
-  PlanInputs Inputs(absl::Time now) const;
+  // Those of `workers` that have not been measured often enough since `since` for their speeds to
+  // be believed, or that take no steps: the newest measurement is older than kFreshFor and than
+  // three steps.
+  std::vector<NodeId> Unmeasured(absl::Time now, const std::vector<NodeId>& workers,
+                                 absl::Time since) const;
+  // Of `workers`, some of Workers(), in growing order. Speeds that are not known are 0. What groups
+  // did is not told (GroupExperience). Precondition: at least one worker.
+  PlanInputs Inputs(absl::Time now, const std::vector<NodeId>& workers) const;
   // Samples per second of all members of ACTIVE groups: the median of each one's newest
-  // measurements.
-  double SamplesPerSecond() const;
+  // measurements, of those since `since`.
+  double SamplesPerSecond(absl::Time since) const;
   // Samples per step of all members of each ACTIVE group, by the number of its members, where all
   // have been measured; of several groups of one size that of the first.
   std::map<size_t, double> GroupSamples() const;
@@ -79,7 +81,13 @@ class PlanMeasurements {
     absl::Time at;  // when it came
     // The newest last.
     std::deque<double> speeds;
-    std::deque<double> rates;  // samples per second, waiting included
+    struct Rate {
+      absl::Time at;
+      double samples_per_second = 0;  // waiting included
+    };
+    std::deque<Rate> rates;
+
+    std::vector<double> RatesSince(absl::Time since) const;
   };
 
   double SpeedOf(NodeId worker) const;

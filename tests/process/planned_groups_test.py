@@ -48,7 +48,7 @@ class PlannedGroupsTest(cluster.ProcessTest):
             self.assertTrue(ranks <= _FAST_RANKS or ranks <= _SLOW_RANKS, ranks)
         events = self.covey("events")
         self.assertRegex(events, r"groups planned, [123] workers moved: other groups make [0-9.]+ %")
-        self.assertRegex(events, r"of 1 to 4 groups \d make most progress")
+        self.assertRegex(events, r"of the numbers from 1 to 4, \d promises the most progress")
 
         # All of them train on in the groups that they are in now.
         steps = self.steps_of_workers()
@@ -60,7 +60,7 @@ class PlannedGroupsTest(cluster.ProcessTest):
         self.assertIn("speeds: measured, of 4 of 4 workers", page)
         plan = json.loads(self.covey("plan", "-o", "json"))
         self.assertEqual(4, len(plan["candidates"]))
-        self.assertLess(plan["gain"], 0.05)
+        self.assertLess(plan["gain"], 0.15)
 
     def steps_of_workers(self, status=None):
         status = status or self.cluster.status()
@@ -99,7 +99,7 @@ class PlannedGroupsTest(cluster.ProcessTest):
             and all(float(worker.get("samples_per_second", 0)) > 0
                     for worker in status["plan"]["workers"]), "speeds of all workers")
         page = self.covey("plan")
-        self.assertIn("as ordered", page)
+        self.assertIn("as configured", page)
         advised = re.search(r"Other groups would make ([0-9.]+) % more progress "
                             r"\(see --groups auto of the scheduler\)", page)
         self.assertIsNotNone(advised, page)

@@ -29,7 +29,10 @@ using Names = std::map<uint64_t, std::string>;
 
 std::vector<std::string> NamesOf(const Names& names, const std::vector<NodeId>& nodes) {
   std::vector<std::string> result;
-  for (const NodeId node : nodes) result.push_back(names.at(node.value()));
+  for (const NodeId node : nodes) {
+    const auto name = names.find(node.value());
+    result.push_back(name == names.end() ? absl::StrCat("node ", node.value()) : name->second);
+  }
   return result;
 }
 
@@ -47,6 +50,7 @@ std::string ShowTime(double seconds) { return seconds > 0 ? ShowSeconds(seconds)
 // "612 (-4 %)": how far it is from what was predicted.
 std::string ShowMeasured(double measured, double predicted) {
   if (!(measured > 0)) return "";
+  if (!(predicted > 0)) return ShowNumber(measured);
   return absl::StrFormat("%s (%+.0f %%)", ShowNumber(measured), (measured / predicted - 1) * 100);
 }
 
@@ -62,14 +66,16 @@ absl::Status CheckIsPlanned(const proto::StatusReply& status) {
   }
   if (view.tables().empty()) return Nothing("the job has no table; its program makes them");
   if (!status.has_plan()) {
-    return Nothing("no worker is in a group, or the scheduler is of an earlier version");
+    return Nothing(
+        "no worker can be in a group (covey status shows them), or the scheduler is of a release "
+        "before 0.2.0; upgrade it");
   }
   return absl::OkStatus();
 }
 
 std::string Heading(const PlanPage& page) {
   std::string text = absl::StrCat(page.present.groups.size(), " groups, ",
-                                  page.automatic ? "chosen by the scheduler" : "as ordered");
+                                  page.automatic ? "chosen by the scheduler" : "as configured");
   if (page.next_seconds > 0) {
     absl::StrAppend(&text, ", which looks again in ", ShowSeconds(page.next_seconds));
   }
@@ -80,13 +86,12 @@ std::string GroupsText(const PlanPage& page) {
   TextTable table({"GROUP", "SAMPLES/S", "PREDICTED", "STEP", "PREDICTED", "COMPUTE", "COMMUNICATE",
                    "WORKERS"});
   for (const PlanPage::Group& group : page.groups) {
-    const ThroughputModel::Terms& terms = group.predicted.terms;
+    const double compute = group.predicted.terms.compute_seconds;
+    const double step = group.predicted.step_seconds;
     const double rate = group.predicted.samples_per_second;
     table.Add({absl::StrCat(group.id), ShowMeasured(group.measured, rate), ShowRate(rate),
-               ShowTime(group.measured_step),
-               ShowTime(terms.compute_seconds + terms.communication_seconds),
-               ShowTime(terms.compute_seconds), ShowTime(terms.communication_seconds),
-               ShowMembers(group.members)});
+               ShowTime(group.measured_step), ShowTime(step), ShowTime(compute),
+               ShowTime(step - compute), ShowMembers(group.members)});
   }
   table.Add({"all", ShowMeasured(page.measured, page.present.samples_per_second),
              ShowRate(page.present.samples_per_second), "", "", "", "", ""});
@@ -110,9 +115,8 @@ std::string CandidatesText(const PlanPage& page) {
 std::string AdviceText(const PlanPage& page) {
   if (page.gain() <= kReplanGainMin) {
     return absl::StrFormat(
-        "Other groups would make at most %.1f %% more progress; %.0f %% are "
-        "worth a change.\n",
-        std::max(0.0, page.gain()) * 100, kReplanGainMin * 100);
+        "No other groups would make more progress by %.0f %% or more, which a change must bring.\n",
+        kReplanGainMin * 100);
   }
   std::string text =
       absl::StrFormat("Other groups would make %.1f %% more progress%s:\n", page.gain() * 100,
@@ -125,6 +129,7 @@ std::string AdviceText(const PlanPage& page) {
 
 Json TermsJson(const PlannedGroup& group) {
   return {{"samples_per_second", group.samples_per_second},
+          {"step_seconds", group.step_seconds},
           {"compute_seconds", group.terms.compute_seconds},
           {"communication_seconds", group.terms.communication_seconds},
           {"availability", group.terms.availability}};

@@ -96,7 +96,7 @@ TEST(PlanViewTest, AJobWithOrderedGroupsGetsTheSameAdvice) {
   status.mutable_plan()->set_next_ms(0);
   const auto page = MakePlanPage(status);
   ASSERT_TRUE(page.ok()) << page.status();
-  EXPECT_THAT(PlanText(*page), HasSubstr("1 groups, as ordered\n"));
+  EXPECT_THAT(PlanText(*page), HasSubstr("1 groups, as configured\n"));
   EXPECT_THAT(PlanText(*page), HasSubstr("see --groups auto"));
 }
 
@@ -116,7 +116,30 @@ TEST(PlanViewTest, SaysWhenNothingIsBetter) {
   ASSERT_EQ(page->groups.size(), 2u);
   EXPECT_GT(page->groups[0].predicted.samples_per_second, 100);
   EXPECT_LT(page->groups[1].predicted.samples_per_second, 30);
-  EXPECT_THAT(PlanText(*page), HasSubstr("at most 0.0 % more progress; 5 % are worth a change"));
+  EXPECT_THAT(PlanText(*page),
+              HasSubstr("No other groups would make more progress by 5 % or more"));
+}
+
+TEST(PlanViewTest, AMemberThatTheViewLacksHasANumber) {
+  proto::StatusReply status = SlowAndFast();
+  status.mutable_view()->mutable_groups(0)->add_members(99);
+  proto::Group& other = *status.mutable_view()->add_groups();
+  other.set_id(2);
+  other.set_state(proto::Group::ACTIVE);
+  other.add_members(98);
+  const auto page = MakePlanPage(status);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(PlanText(*page), HasSubstr("worker-3 node 99"));
+  EXPECT_THAT(PlanText(*page), ::testing::Not(HasSubstr("inf")));
+}
+
+TEST(PlanViewTest, ThePredictedStepContainsTheServers) {
+  proto::StatusReply status = SlowAndFast();
+  status.mutable_plan()->set_server_seconds_per_group(1);
+  const auto page = MakePlanPage(status);
+  ASSERT_TRUE(page.ok()) << page.status();
+  const PlannedGroup& group = page->groups[0].predicted;
+  EXPECT_NEAR(group.step_seconds * group.samples_per_second, 40, 1e-6);
 }
 
 TEST(PlanViewTest, JsonHasTheSame) {
@@ -143,7 +166,7 @@ TEST(PlanViewTest, SaysWhyThereIsNothingToPlan) {
   EXPECT_THAT(why([](proto::StatusReply& status) { status.mutable_view()->clear_tables(); }),
               HasSubstr("no table"));
   EXPECT_THAT(why([](proto::StatusReply& status) { status.clear_plan(); }),
-              HasSubstr("earlier version"));
+              HasSubstr("before 0.2.0; upgrade it"));
   EXPECT_THAT(why([](proto::StatusReply& status) {
                 status.mutable_view()->mutable_groups(0)->set_state(proto::Group::DONE);
               }),
