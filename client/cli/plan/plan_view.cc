@@ -45,7 +45,10 @@ std::string ShowMembers(const std::vector<std::string>& members) {
 
 // "" when it is not known.
 std::string ShowRate(double value) { return value > 0 ? ShowNumber(value) : ""; }
-std::string ShowTime(double seconds) { return seconds > 0 ? ShowSeconds(seconds) : ""; }
+std::string ShowTime(double seconds) {
+  if (!(seconds > 0)) return "";
+  return seconds < 1 ? absl::StrCat(ShowNumber(seconds * 1e3), " ms") : ShowSeconds(seconds);
+}
 
 // "612 (-4 %)": how far it is from what was predicted.
 std::string ShowMeasured(double measured, double predicted) {

@@ -86,6 +86,8 @@ TEST(PlanViewTest, ShowsWhatTheGroupsDoAndWhatOthersWouldBring) {
   EXPECT_THAT(text, HasSubstr("36 (-10 %)"));
   EXPECT_THAT(text, HasSubstr("best"));
   EXPECT_THAT(text, HasSubstr("as many as now"));
+  EXPECT_THAT(text, HasSubstr("1.1 s"));
+  EXPECT_THAT(text, HasSubstr("0.04 ms"));
   EXPECT_THAT(text, HasSubstr("more progress:\n  worker-0 worker-1\n  worker-2 worker-3\n"));
   EXPECT_THAT(text, HasSubstr("speeds: measured"));
 }
