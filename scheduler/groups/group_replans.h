@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,8 +37,8 @@ namespace covey::scheduler {
 // A plan under which not all workers take steps is given up after a minute, or 20 steps as long as
 // those before.
 //
-// All this is put off while a worker is away, or a member drains. Only workers without a group that
-// are not away are placed meanwhile.
+// All this is put off while a member drains or has just gone. While a worker is away, only workers
+// without a group that are here are placed.
 //
 // Actor-confined, deterministic. The references outlive it. What is measured, and `gain_min`, are
 // lost at a restart of the scheduler.
