@@ -78,9 +78,17 @@ ThroughputModel::ThroughputModel(std::vector<PlannedWorker> workers,
   }
   for (size_t level = 0; level < kLevels; ++level) {
     domains_[level] = DomainsAt(paths_, static_cast<Level>(level));
-    for (const uint32_t domain : domains_[level]) {
-      if (domain >= domain_sizes_[level].size()) domain_sizes_[level].resize(domain + 1);
-      ++domain_sizes_[level][domain];
+  }
+  push_seconds_per_byte_.assign(workers_.size(),
+                                1 / model_.costs.at(Level::kCluster).bytes_per_second);
+  for (size_t level = 0; level < kNamedLevels; ++level) {
+    std::map<uint32_t, double> sharing;
+    for (const uint32_t domain : domains_[level]) ++sharing[domain];
+    for (size_t worker = 0; worker < workers_.size(); ++worker) {
+      if (paths_[worker].at(static_cast<Level>(level)).empty()) continue;
+      push_seconds_per_byte_[worker] = std::max(
+          push_seconds_per_byte_[worker],
+          sharing[domains_[level][worker]] / model_.costs.levels[level].uplink_bytes_per_second);
     }
   }
   for (size_t count = 0; count <= workers_.size(); ++count) {
@@ -158,21 +166,12 @@ double ThroughputModel::Communication(std::span<const uint32_t> members) const {
     transfer =
         std::max(transfer, uplinks[level] / model_.costs.levels[level].uplink_bytes_per_second);
   }
-  return latency + transfer + PushSeconds(members);
-}
-
-double ThroughputModel::PushSeconds(std::span<const uint32_t> members) const {
-  const double part = model_.pushed_bytes / static_cast<double>(members.size());
-  double seconds = part / model_.costs.at(Level::kCluster).bytes_per_second;
-  for (size_t level = 0; level < kNamedLevels; ++level) {
-    const double uplink = model_.costs.levels[level].uplink_bytes_per_second;
-    for (const uint32_t member : members) {
-      if (paths_[member].at(static_cast<Level>(level)).empty()) continue;
-      const size_t sharing = domain_sizes_[level][domains_[level][member]];
-      seconds = std::max(seconds, part * static_cast<double>(sharing) / uplink);
-    }
+  double seconds_per_byte = 0;
+  for (const uint32_t member : members) {
+    seconds_per_byte = std::max(seconds_per_byte, push_seconds_per_byte_[member]);
   }
-  return seconds;
+  const double part = model_.pushed_bytes / static_cast<double>(members.size());
+  return latency + transfer + part * seconds_per_byte;
 }
 
 ThroughputModel::Meeting ThroughputModel::MeetAt(std::span<const uint32_t> members,

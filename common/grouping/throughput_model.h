@@ -126,7 +126,6 @@ class ThroughputModel {
   // Samples per step of a group of so many members.
   double Samples(size_t members) const;
   double Communication(std::span<const uint32_t> members) const;
-  double PushSeconds(std::span<const uint32_t> members) const;
   // The most places that meet in one domain of a level; a place is a next narrower domain, or a
   // member.
   struct Meeting {
@@ -142,8 +141,9 @@ class ThroughputModel {
   std::vector<TopologyPath> paths_;
   std::vector<double> seconds_;
   std::array<std::vector<uint32_t>, kLevels> domains_;
-  std::array<std::vector<size_t>, kLevels> domain_sizes_;  // by number of the domain
-  std::vector<double> slowest_of_;                         // exp(sigma e_i), by i
+  // That a worker takes to push a byte, when all workers push as much as it.
+  std::vector<double> push_seconds_per_byte_;
+  std::vector<double> slowest_of_;  // exp(sigma e_i), by i
 };
 
 }  // namespace covey
