@@ -147,7 +147,7 @@ void SchedulerActor::OnConnectionLost(const Message& message, Outbox& outbox) {
 
 void SchedulerActor::OnProbeReply(absl::Time now, const Message& message, Outbox& outbox) {
   if (message.envelope.from_loop() != kProbeLoop || !disk_failure().ok()) return;
-  const auto death = machines_.membership.OnProbeReply(now, message.envelope.probe_reply());
+  const auto death = machines_.membership.OnProbeReply(now, message);
   if (!death) return;
   machines_.OnDeath(now, *death,
                     [&](Message reply) { pipeline_.SendWhenDurable(std::move(reply), outbox); });

@@ -986,12 +986,15 @@ TEST_F(SchedulerChainsTest, ARefusedReconnectPromotesAndRepairsInOneRecord) {
   EXPECT_TRUE(pending_appends_.empty());
 
   Message forged = From(servers_[1]);
+  const uint64_t request = probe.envelope.header().request_id();
+  forged.envelope.mutable_header()->set_request_id(request);
   forged.envelope.mutable_probe_reply()->set_node(2);
   forged.envelope.mutable_probe_reply()->set_incarnation(12);
   forged.envelope.mutable_probe_reply()->set_result(proto::ProbeReply::REFUSED);
   Receive(forged);
   EXPECT_TRUE(pending_appends_.empty()) << "only the own prober is believed";
   Message reply = FromProber();
+  reply.envelope.mutable_header()->set_request_id(request);
   *reply.envelope.mutable_probe_reply() = forged.envelope.probe_reply();
   Receive(reply);
   ASSERT_EQ(pending_appends_.size(), 1);

@@ -165,7 +165,7 @@ void Membership::OnHeartbeat(absl::Time now, NodeId node, const proto::Heartbeat
   health.detector.Beat(now);
   Expect(health);
   health.lease_end = LeaseEnd(now);
-  health.is_probed = false;
+  health.probe = 0;
   if (request.has_progress()) health.progress = request.progress();
   if (FindNode(state_.view(), node)->role() == proto::WORKER) {
     groups_.roster().OnProgress(node, health.progress.step());
@@ -248,12 +248,13 @@ std::optional<Message> Membership::OnRankTaken(absl::Time now,
 
 std::optional<Message> Membership::Probe(const proto::Node& node) {
   const auto health = health_.find(NodeId(node.id()));
-  if (health == health_.end() || health->second.is_probed) return std::nullopt;
+  if (health == health_.end() || health->second.probe != 0) return std::nullopt;
   const std::string endpoint = ProbedEndpoint(node);
   if (endpoint.empty()) return std::nullopt;
-  health->second.is_probed = true;
+  health->second.probe = ++last_probe_;
   Message message;
   message.set_to({kSchedulerNode, kProbeLoop});
+  message.envelope.mutable_header()->set_request_id(last_probe_);
   proto::ProbeRequest& probe = *message.envelope.mutable_probe_request();
   probe.set_node(node.id());
   probe.set_incarnation(node.incarnation());
@@ -261,16 +262,17 @@ std::optional<Message> Membership::Probe(const proto::Node& node) {
   return message;
 }
 
-std::optional<Membership::Death> Membership::OnProbeReply(absl::Time now,
-                                                          const proto::ProbeReply& reply) {
-  const proto::Node* node = FindNode(state_.view(), NodeId(reply.node()));
-  const auto health = health_.find(NodeId(reply.node()));
-  if (node == nullptr || health == health_.end() || node->incarnation() != reply.incarnation() ||
-      !health->second.is_probed) {
+std::optional<Membership::Death> Membership::OnProbeReply(absl::Time now, const Message& reply) {
+  const proto::ProbeReply& found = reply.envelope.probe_reply();
+  const uint64_t probe = reply.envelope.header().request_id();
+  const proto::Node* node = FindNode(state_.view(), NodeId(found.node()));
+  const auto health = health_.find(NodeId(found.node()));
+  if (node == nullptr || health == health_.end() || node->incarnation() != found.incarnation() ||
+      probe == 0 || health->second.probe != probe) {
     return std::nullopt;
   }
-  health->second.is_probed = false;
-  if (reply.result() != proto::ProbeReply::REFUSED) return std::nullopt;
+  health->second.probe = 0;
+  if (found.result() != proto::ProbeReply::REFUSED) return std::nullopt;
   Death death{.node = NodeId(node->id())};
   if (node->host() != options_.own_host || !StaysInMachine(ProbedEndpoint(*node))) {
     death.lease_end = health->second.lease_end;

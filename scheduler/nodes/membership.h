@@ -96,10 +96,10 @@ class Membership {
   // listens nowhere, or is being probed.
   std::optional<Message> OnConnectionLost(const proto::ConnectionLost& lost);
   std::optional<Message> OnRankTaken(absl::Time now, const proto::RegisterRequest& refused);
-  // The result of a probe. REFUSED is death, unless the node was heard since the probe was sent;
+  // The reply to a probe. REFUSED is death, unless the node was heard since this probe was sent;
   // any other result proves nothing. Only where nothing but this machine's own kernel can have
   // refused, it also proves that the process is gone, so that its lease does not matter.
-  std::optional<Death> OnProbeReply(absl::Time now, const proto::ProbeReply& reply);
+  std::optional<Death> OnProbeReply(absl::Time now, const Message& reply);
   // The scheduler itself stood still for this long, which does not count as silence of any node.
   void DiscountPause(absl::Duration pause);
 
@@ -116,7 +116,8 @@ class Membership {
   struct Health {
     FailureDetector detector;
     absl::Time lease_end;
-    bool is_probed = false;  // and has not sent a message since
+    // The request of the probe under way; 0: none, or the node has sent a message since.
+    uint64_t probe = 0;
     proto::Progress progress = {};
     proto::ServerLoad load = {};
   };
@@ -150,6 +151,7 @@ class Membership {
   // Not later than the DeadAt() of any of them: a beat puts off that of one node, which is not
   // searched for at each.
   absl::Time next_death_ = absl::InfiniteFuture();
+  uint64_t last_probe_ = 0;  // the request id of the newest one
   // Of each node of the view, as it was registered or departed, and their sum.
   std::map<NodeId, size_t> bytes_;
   size_t all_bytes_ = 0;

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -183,9 +184,10 @@ class ProbeTest : public MembershipTest {
  protected:
   ProbeTest() { RegisterAll(); }
 
-  static std::optional<proto::ProbeRequest> Request(const std::optional<Message>& probe) {
+  std::optional<proto::ProbeRequest> Request(const std::optional<Message>& probe) {
     if (!probe) return std::nullopt;
     EXPECT_EQ(probe->to(), (Address{kSchedulerNode, kProbeLoop}));
+    probe_ = *probe;
     return probe->envelope.probe_request();
   }
   std::optional<proto::ProbeRequest> Ask(int rank, absl::Duration silence = absl::Seconds(2)) {
@@ -200,14 +202,18 @@ class ProbeTest : public MembershipTest {
     lost.set_incarnation(incarnation);
     return Request(membership_.OnConnectionLost(lost));
   }
+  // To the newest probe.
   std::optional<Membership::Death> Reply(proto::ProbeReply::Result result, uint64_t node = 2,
                                          uint64_t incarnation = 11) {
-    proto::ProbeReply reply;
-    reply.set_node(node);
-    reply.set_incarnation(incarnation);
-    reply.set_result(result);
+    Message reply = MakeReply(probe_);
+    proto::ProbeReply& body = *reply.envelope.mutable_probe_reply();
+    body.set_node(node);
+    body.set_incarnation(incarnation);
+    body.set_result(result);
     return membership_.OnProbeReply(kStart + absl::Milliseconds(10), reply);
   }
+
+  Message probe_;  // the newest one
 };
 
 TEST_F(ProbeTest, ARefusedReconnectIsDeath) {
@@ -249,11 +255,13 @@ TEST_F(MembershipTest, OnlyItsOwnMachineTellsTheSchedulerThatAProcessIsGone) {
     proto::ConnectionLost lost;
     lost.set_node(server->node.value());
     lost.set_incarnation(incarnation);
-    ASSERT_TRUE(membership_.OnConnectionLost(lost).has_value());
-    proto::ProbeReply reply;
-    reply.set_node(server->node.value());
-    reply.set_incarnation(incarnation);
-    reply.set_result(proto::ProbeReply::REFUSED);
+    const std::optional<Message> probe = membership_.OnConnectionLost(lost);
+    ASSERT_TRUE(probe.has_value());
+    Message reply = MakeReply(*probe);
+    proto::ProbeReply& body = *reply.envelope.mutable_probe_reply();
+    body.set_node(server->node.value());
+    body.set_incarnation(incarnation);
+    body.set_result(proto::ProbeReply::REFUSED);
     const auto death = membership_.OnProbeReply(kStart, reply);
     ASSERT_TRUE(death.has_value()) << of.endpoint;
     EXPECT_EQ(death->lease_end, of.is_gone ? absl::InfinitePast() : membership_.LeaseEnd(kStart))
@@ -292,6 +300,19 @@ TEST_F(ProbeTest, WhoWasHeardSinceLives) {
   EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
   // An unexpected reply does not count either.
   EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
+}
+
+// The refusals that it tells of may both be from before the node was heard.
+TEST_F(ProbeTest, AReplyToAnEarlierProbeProvesNothing) {
+  ASSERT_TRUE(Lose(2, 11).has_value());
+  const Message first = probe_;
+  membership_.OnHeartbeat(kStart, NodeId(2), {});
+  ASSERT_TRUE(Lose(2, 11).has_value());
+  const Message second = std::exchange(probe_, first);
+  EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
+  EXPECT_EQ(Lose(2, 11), std::nullopt) << "is being probed";
+  probe_ = second;
+  EXPECT_EQ(Reply(proto::ProbeReply::REFUSED)->node, NodeId(2));
 }
 
 TEST_F(ProbeTest, OnlyThePresentLifeOfANodeIsProbed) {
