@@ -64,7 +64,8 @@ bool ShardActor::KnowsSender(const Message& message) const {
 }
 
 void ShardActor::ReportKeyListBytes() {
-  budget_.Change(std::exchange(reported_key_list_bytes_, key_lists_.bytes()), key_lists_.bytes());
+  const QueueBudget::Waiting lists{.others = key_lists_.bytes()};
+  budget_.Change(std::exchange(reported_key_lists_, lists), lists);
 }
 
 void ShardActor::FinishCall(absl::Time now, Outbox& outbox) {
@@ -274,7 +275,7 @@ ShardHost* ShardActor::Admit(absl::Time now, const MisdirectedRequest& request, 
   // A query has no bytes, and refusing it would make its sender send them.
   absl::Duration retry_after;
   if (refusal.ok() && !IsQuery(request.request)) {
-    refusal = budget_.Check(host->Counted(request.request));
+    refusal = budget_.Check(host->RoomFor(request.request));
     if (refusal.ok()) {
       refusal = rate_.Check(now);
       if (!refusal.ok()) retry_after = rate_.RetryAfter(now, request.request);

@@ -19,12 +19,12 @@
 #include "server/host_agenda.h"
 #include "server/key_lists/key_lists.h"
 #include "server/neighbor_routes.h"
-#include "server/queue_budget.h"
 #include "server/rate_limit.h"
 #include "server/recording/recorder.h"
 #include "server/refusals.h"
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
+#include "server/shard/queue_budget.h"
 #include "server/shard/shard.h"
 #include "server/shard_host.h"
 #include "server/snapshot/shard_loader.h"
@@ -150,7 +150,7 @@ class ShardActor : public Actor {
   QueueBudget budget_;
   RateLimit rate_;
   KeyLists key_lists_;
-  size_t reported_key_list_bytes_ = 0;  // to the budget
+  QueueBudget::Waiting reported_key_lists_;  // to the budget
   std::optional<Recorder> recorder_;
   absl::btree_map<ShardId, std::unique_ptr<ShardHost>> hosts_;
   NeighborRoutes neighbors_;

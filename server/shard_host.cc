@@ -26,18 +26,15 @@ ShardHost::ShardHost(ShardId id, uint64_t generation, absl::Time lease_until,
                                     .tables = environment.tables}),
       lease_until_(lease_until) {}
 
-ShardHost::~ShardHost() { ReportQueuedBytes(0, 0); }
+ShardHost::~ShardHost() { ReportWaiting({}); }
 
-void ShardHost::ReportQueuedBytes(size_t bytes, size_t held) {
-  environment_.budget.Change(reported_bytes_, bytes);
-  environment_.budget.ChangeHeld(reported_held_bytes_, held);
-  reported_bytes_ = bytes;
-  reported_held_bytes_ = held;
+void ShardHost::ReportWaiting(const QueueBudget::Waiting& waiting) {
+  environment_.budget.Change(std::exchange(reported_, waiting), waiting);
 }
 
 ShardHost::Settled ShardHost::Settle(absl::Time now, Outbox& outbox) {
   if (shard_ != nullptr) shard_->Settle(now, outbox);
-  ReportQueuedBytes(queued_bytes(), shard_ == nullptr ? 0 : shard_->held_bytes());
+  ReportWaiting(waiting());
   replica_.ReportTableBytes();
   return {.next_wake = NextWake(),
           .needs_open = needs_open(),
@@ -193,6 +190,7 @@ ShardHost::Settled ShardHost::Open(absl::Time now, Outbox& outbox) {
   auto shard = Shard::Open(id_, view_, replica_,
                            {.spares = environment_.spares,
                             .counters = environment_.counters,
+                            .budget = environment_.budget,
                             .key_lists = environment_.key_lists});
   if (shard.ok()) {
     shard_ = *std::move(shard);
@@ -225,18 +223,20 @@ ShardHost::Settled ShardHost::OnChainMessage(absl::Time now, const Message& mess
   return Settle(now, outbox);
 }
 
-QueueBudget::Counted ShardHost::Counted(const Message& request) const {
-  const bool is_waited_for = shard_ != nullptr && shard_->MayWaitFor(request);
-  return is_waited_for ? QueueBudget::Counted::kAllButHeld : QueueBudget::Counted::kAll;
+QueueBudget::Request ShardHost::RoomFor(const Message& request) const {
+  // A shard that is opened by the request has nothing that waits.
+  const bool is_awaited = shard_ == nullptr || shard_->IsAwaited(request);
+  return is_awaited ? QueueBudget::Request::kAwaited : QueueBudget::Request::kUnawaited;
 }
 
-size_t ShardHost::queued_bytes() const {
-  return shard_ != nullptr ? shard_->queued_bytes() : replica_.kept_bytes();
+QueueBudget::Waiting ShardHost::waiting() const {
+  if (shard_ == nullptr) return {.others = replica_.kept_bytes()};
+  return shard_->waiting();
 }
 
 proto::ServerLoad ShardHost::Load() const {
   proto::ServerLoad load;
-  load.set_queued_bytes(queued_bytes());
+  load.set_queued_bytes(waiting().sum());
   if (replica_.content() != nullptr) load.set_table_bytes(replica_.content()->bytes());
   if (shard_ == nullptr) {
     load.set_replica_bytes(load.table_bytes());

@@ -15,12 +15,12 @@
 #include "common/runtime/actor.h"
 #include "proto/scheduler.pb.h"
 #include "server/key_lists/key_lists.h"
-#include "server/queue_budget.h"
 #include "server/replication/held_records.h"
 #include "server/replication/load_source.h"
 #include "server/replication/record_observer.h"
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
+#include "server/shard/queue_budget.h"
 #include "server/shard/shard.h"
 #include "server/table/table_budget.h"
 #include "server/table/table_memory.h"
@@ -107,8 +107,8 @@ class ShardHost {
   // Precondition: a ReplicateRequest, ReplicateReply or ReplicaPiece of this shard and generation.
   Settled OnChainMessage(absl::Time now, const Message& message, Outbox& outbox);
 
-  // Of a push or a pull: which waiting bytes count for it.
-  QueueBudget::Counted Counted(const Message& request) const;
+  // Of a push or a pull: what there has to be room for.
+  QueueBudget::Request RoomFor(const Message& request) const;
   bool is_head() const { return replica_.is_head(); }
   bool needs_open() const;
   // A request has come: forgets a failure after kReopenAfter.
@@ -124,10 +124,9 @@ class ShardHost {
  private:
   Settled Settle(absl::Time now, Outbox& outbox);
   absl::Time NextWake() const;
-  // Bytes of waiting gradients, unacknowledged records and old values.
-  size_t queued_bytes() const;
-  // `held`: the part of them that waits for pushes.
-  void ReportQueuedBytes(size_t bytes, size_t held);
+  // Bytes of what waits here: gradients, readers, unacknowledged records and old values.
+  QueueBudget::Waiting waiting() const;
+  void ReportWaiting(const QueueBudget::Waiting& waiting);
   absl::Status CheckSendersView(const Message& request) const;
   absl::Status CheckLease(absl::Time now) const;
   // Suspends or resumes the shard.
@@ -148,9 +147,7 @@ class ShardHost {
   bool has_logged_failure_ = false;  // since the view changed
   bool needs_lease_ = false;
   absl::Time lease_until_;
-  // To the budget.
-  size_t reported_bytes_ = 0;
-  size_t reported_held_bytes_ = 0;
+  QueueBudget::Waiting reported_;  // to the budget
 };
 
 }  // namespace covey::server

@@ -26,6 +26,11 @@ PendingReply BeginPendingReply(absl::Time now, const Message& request,
           .deadline = now + std::min<absl::Duration>(absl::Milliseconds(deadline_ms), kBarrierMax)};
 }
 
+size_t BytesOf(const PendingReply& reply) {
+  const size_t keys = reply.keys == nullptr ? 0 : reply.keys->keys.size();
+  return keys + reply.queries.size() * sizeof(VectorQuery);
+}
+
 bool ParkedReplies::Park(PendingReply& reply) {
   const auto same = std::find_if(replies_.begin(), replies_.end(), [&](const PendingReply& other) {
     return other.request_id == reply.request_id && other.node == reply.node &&
@@ -57,10 +62,7 @@ void ParkedReplies::Take(absl::FunctionRef<bool(const PendingReply&)> wanted,
 
 size_t ParkedReplies::bytes() const {
   size_t bytes = 0;
-  for (const PendingReply& reply : replies_) {
-    if (reply.keys != nullptr) bytes += reply.keys->keys.size();
-    bytes += reply.queries.size() * sizeof(VectorQuery);
-  }
+  for (const PendingReply& reply : replies_) bytes += BytesOf(reply);
   return bytes;
 }
 

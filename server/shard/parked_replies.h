@@ -50,6 +50,9 @@ struct PendingReply {
   std::optional<Push> push;
 };
 
+// Of its keys and queries.
+size_t BytesOf(const PendingReply& reply);
+
 // For a push or a pull of which only the request is known.
 PendingReply BeginPendingReply(absl::Time now, const Message& request,
                                const proto::ReadBound& bound, uint32_t deadline_ms);
@@ -76,7 +79,6 @@ class ParkedReplies {
   // Earliest deadline; InfiniteFuture() when nothing waits.
   absl::Time next_deadline() const { return next_deadline_; }
   size_t size() const { return replies_.size(); }
-  // Of keys and queries.
   size_t bytes() const;
 
  private:

@@ -14,6 +14,7 @@
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
 #include "server/shard/ack_ledger.h"
+#include "server/shard/queue_budget.h"
 #include "server/shard/staleness_correction.h"
 
 namespace covey::server {
@@ -33,6 +34,7 @@ struct ServedShard {
   const std::string table_name;
   ShardCounters& counters;
   BufferPool& spares;
+  const QueueBudget& budget;  // of the loop
   KeyLists& key_lists;
 
   Replica& replica;

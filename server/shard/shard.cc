@@ -63,6 +63,7 @@ Shard::Shard(ShardId id, std::shared_ptr<const ClusterView> view, Replica& repli
              .table_name = view->FindTable(id.table)->spec().name(),
              .counters = environment.counters,
              .spares = environment.spares,
+             .budget = environment.budget,
              .key_lists = environment.key_lists,
              .replica = replica,
              .view = view,
@@ -327,19 +328,21 @@ void Shard::Wake(absl::Time now, Outbox& outbox) {
   replies_.RefuseLateParked(now, outbox);
 }
 
-bool Shard::MayWaitFor(const Message& request) const {
+bool Shard::IsAwaited(const Message& request) const {
   if (!request.envelope.has_push_request()) return true;
   const proto::PushRequest& push = request.envelope.push_request();
   const UpdateGate& gate = pipeline_.gate();
   const GroupId group(push.group());
   const Step step(push.step());
-  if (gate.sums_on_arrival()) return gate.HoldsUpTo() && !gate.IsBeyond(group, step);
+  if (gate.sums_on_arrival()) return !gate.IsBeyond(group, step);
   // A group of which a push is held already is ahead, unless this is the next step of all.
   return !gate.Holds(group) || step <= gate.last_step().Next();
 }
 
-size_t Shard::queued_bytes() const {
-  return pipeline_.held_bytes() + shard_.replica.kept_bytes() + replies_.bytes();
+QueueBudget::Waiting Shard::waiting() const {
+  return {.gradients = pipeline_.held_bytes(),
+          .readers = replies_.parked_bytes(),
+          .others = shard_.replica.kept_bytes() + replies_.undurable_bytes()};
 }
 
 proto::TableAsynchrony Shard::ReportAsynchrony() const {

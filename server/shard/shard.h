@@ -23,6 +23,7 @@
 #include "server/shard/cut_alignment.h"
 #include "server/shard/initial_values.h"
 #include "server/shard/push_pipeline.h"
+#include "server/shard/queue_budget.h"
 #include "server/shard/served_shard.h"
 #include "server/shard/shard_replies.h"
 
@@ -47,6 +48,7 @@ class Shard {
   struct Environment {
     BufferPool& spares;
     ShardCounters& counters;
+    const QueueBudget& budget;
     KeyLists& key_lists;
   };
 
@@ -99,13 +101,11 @@ class Shard {
   Buffer Values() const { return content().Values(); }
   uint64_t bytes() const { return content().value_bytes(); }
   size_t parked() const { return replies_.parked(); }
-  // Of gradients, unacknowledged records and old values that wait here.
-  size_t queued_bytes() const;
-  // The part of them that waits for pushes of others.
-  size_t held_bytes() const { return pipeline_.held_bytes(); }
-  // Whether what is held may wait for this request: for a push, or for a pull, after which its
-  // sender goes on to push. Precondition: it is one of them.
-  bool MayWaitFor(const Message& request) const;
+  // Bytes; the others are those of unacknowledged records and old values.
+  QueueBudget::Waiting waiting() const;
+  // Whether what waits in any shard may wait for this push or pull: its sender pushes its next step
+  // only after it. Precondition: the request is one of them.
+  bool IsAwaited(const Message& request) const;
   // How stale its pushes are, and how it corrects for that.
   proto::TableAsynchrony ReportAsynchrony() const;
   // Nothing for a dense table.

@@ -360,6 +360,32 @@ TEST(ShardGates, WhatIsHeldForARequestDoesNotKeepItOut) {
   }
 }
 
+// The push that fills the buffer of one shard may be that of the next step, which a group makes
+// after this step has been pushed to all shards and tables.
+TEST(ShardGates, WhatAnotherShardHoldsKeepsNoPushOut) {
+  const auto of_other_table = [](auto& id_or_pull) { id_or_pull.set_table(kTestTable + 1); };
+  for (const Contract& contract : {kBsp, Buffered(2), kAsync}) {
+    for (const bool is_open : {true, false}) {
+      TestJob job(Buffered(2), 2);
+      proto::Table& other = *job.view.add_tables();
+      other = job.view.tables(0);
+      other.set_id(kTestTable + 1);
+      other.mutable_spec()->set_name("biases");
+      *other.mutable_spec()->mutable_contract() = ContractToProto(contract);
+      ShardDriver driver(job, {.queued_bytes_max = 8});
+      if (is_open) {
+        Message pull = driver.Pull();
+        of_other_table(*pull.envelope.mutable_pull_request());
+        EXPECT_EQ(CodeOf(driver.Ask(pull)), Code::kOk);
+      }
+      EXPECT_EQ(CodeOf(driver.Ask(driver.GroupPush(1, 1, {1, 1, 1, 1}))), Code::kOk);
+      Message push = driver.GroupPush(1, 1, {1, 1, 1, 1});
+      of_other_table(*push.envelope.mutable_push_request()->mutable_id());
+      EXPECT_EQ(CodeOf(driver.Ask(push)), Code::kOk) << ContractName(contract) << is_open;
+    }
+  }
+}
+
 TEST(ShardGates, WhatNobodyWaitsForIsRefusedOnceTheMemoryIsFull) {
   ShardDriver driver(TestJob(kBsp, 2), {.queued_bytes_max = 8});
   EXPECT_EQ(CodeOf(driver.Ask(driver.GroupPush(1, 1, {1, 1, 1, 1}))), Code::kOk);

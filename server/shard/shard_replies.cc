@@ -13,6 +13,7 @@
 #include "common/net/frame_checksum.h"
 #include "common/vectors/vector_proto.h"
 #include "server/shard/push_checks.h"
+#include "server/shard/queue_budget.h"
 #include "server/shard/replies.h"
 
 namespace covey::server {
@@ -30,13 +31,21 @@ void ShardReplies::SendWhenFresh(absl::Time now, PendingReply pending, Outbox& o
            absl::DeadlineExceededError(absl::StrCat(
                "not as fresh as asked, and the request does not wait: ", Missing(now, pending))),
            outbox);
-  } else if (!parked_.Park(pending)) {
+  } else if (const absl::Status full = Park(pending); !full.ok()) {
     Refuse(pending.reply,
-           absl::ResourceExhaustedError(absl::StrCat(
-               parked_.size(), " answers wait for this shard already; retry later (now: ",
-               Missing(now, pending), ")")),
+           absl::ResourceExhaustedError(
+               absl::StrCat(full.message(), " (now: ", Missing(now, pending), ")")),
            outbox);
   }
+}
+
+absl::Status ShardReplies::Park(PendingReply& pending) {
+  if (BytesOf(pending) > 0) {
+    COVEY_RETURN_IF_ERROR(shard_.budget.Check(QueueBudget::Request::kWaitingReader));
+  }
+  if (parked_.Park(pending)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(parked_.size(), " answers wait for this shard already; retry later"));
 }
 
 void ShardReplies::SendWhenDurable(absl::Time now, PendingReply& pending, Outbox& outbox) {

@@ -62,10 +62,14 @@ class ShardReplies {
   size_t parked() const { return parked_.size(); }
   absl::Time next_parked_deadline() const { return parked_.next_deadline(); }
   absl::Time next_undurable_deadline() const { return undurable_.next_deadline(); }
-  // Of old values, of keys and of queries that wait here.
-  size_t bytes() const { return undurable_.bytes() + parked_.bytes(); }
+  // Of keys and of queries.
+  size_t parked_bytes() const { return parked_.bytes(); }
+  // Of old values.
+  size_t undurable_bytes() const { return undurable_.bytes(); }
 
  private:
+  // RESOURCE_EXHAUSTED: too much waits already; the reply is untouched then.
+  absl::Status Park(PendingReply& pending);
   void SendNow(absl::Time now, UndurableReply complete, Outbox& outbox);
   // Remembers the values in the reply as those that its reader computes on.
   void RecordSent(const PendingReply& pending);

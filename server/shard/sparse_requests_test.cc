@@ -245,6 +245,24 @@ TEST_F(SparseRequests, ALateChangeOfRowsCountsInTheNextRound) {
   EXPECT_THAT(ValuesIn(driver.Ask(Pull({3, 5}))), ElementsAre(-7, -14, -4, -5));
 }
 
+// The keys of readers take memory while these wait for a push.
+TEST_F(SparseRequests, ReadersThatWaitKeepNoPushOutAndOnlySoManyWait) {
+  ShardDriver driver(SparseJob(kAsync), {.queued_bytes_max = 24});
+  Message pull = Pull({3, 5});
+  pull.envelope.mutable_pull_request()->mutable_read()->set_min_version(1);
+  for (uint64_t id = 1; id <= 2; ++id) {
+    pull.envelope.mutable_header()->set_request_id(id);
+    EXPECT_THAT(driver.Deliver(pull), IsEmpty());
+  }
+  pull.envelope.mutable_header()->set_request_id(3);
+  const Message full = driver.Ask(pull);
+  EXPECT_EQ(StatusOf(full).code(), Code::kResourceExhausted);
+  EXPECT_THAT(std::string(StatusOf(full).message()),
+              HasSubstr("32 bytes wait in this loop, 24 are allowed"));
+  EXPECT_THAT(ValuesIn(driver.Ask(Pull({3}))), ElementsAre(0, 0)) << "it does not wait";
+  EXPECT_THAT(driver.Deliver(Push(1, {3}, {1, 2})), SizeIs(3));
+}
+
 TEST_F(SparseRequests, ATableThatIsFullSaysSo) {
   TestJob job = SparseJob(kAsync);
   job.spec().mutable_sparse()->set_rows_max(2);
