@@ -3,7 +3,11 @@
 
 #include <algorithm>
 
+#include "common/cluster/limits.h"
+
 namespace covey {
+
+bool HasRoom(const GroupInForce& group) { return group.members.size() < kGroupMembersMax; }
 
 const GroupInForce* FindGroup(GroupId id, const std::vector<GroupInForce>& groups) {
   const auto found = std::find_if(groups.begin(), groups.end(),

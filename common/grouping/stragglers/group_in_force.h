@@ -26,6 +26,8 @@ struct GroupInForce {
   uint32_t minimum_members = 0;       // 0 = all members are waited for
 };
 
+// Whether one more worker may become a member.
+bool HasRoom(const GroupInForce& group);
 // Null when `groups` do not contain it.
 const GroupInForce* FindGroup(GroupId id, const std::vector<GroupInForce>& groups);
 

@@ -15,7 +15,7 @@ std::optional<StragglerAction> HomeReturn::Consider(const GroupInForce& group,
                                                     const StragglerJudge& judge) {
   const GroupInForce* home = FindGroup(member.home, groups);
   if (options_.highest < StragglerRung::kRegroup || home == nullptr || home->id == group.id ||
-      group.members.size() <= options_.group_members_min) {
+      !HasRoom(*home) || group.members.size() <= options_.group_members_min) {
     return std::nullopt;
   }
   const std::vector<const WorkerPace*> paces = judge.KnownPaces(*home);

@@ -15,7 +15,8 @@
 namespace covey {
 
 // Sends a member that was moved to a slower group back to its home, when it has been as fast as the
-// members there for recovered_reports. Owned by the StragglerLadder. Actor-confined. Deterministic.
+// members there for recovered_reports, and its home has room. Owned by the StragglerLadder.
+// Actor-confined. Deterministic.
 class HomeReturn {
  public:
   explicit HomeReturn(const StragglerOptions& options) : options_(options) {}

@@ -31,7 +31,9 @@ std::optional<StragglerAction> RemoveSlowest(const GroupInForce& group,
     double best_step = 0;
     for (const GroupInForce& other : groups) {
       const std::vector<const WorkerPace*> paces = judge.KnownPaces(other);
-      if (other.id == group.id || paces.empty() || paces.size() < other.members.size()) continue;
+      if (other.id == group.id || !HasRoom(other) || paces.empty() ||
+          paces.size() < other.members.size())
+        continue;
       const double step = EfficiencyOf(paces).slowest_step_seconds;
       if (efficiency.slowest_step_seconds > options.fit_max * step) continue;
       if (best == nullptr || step < best_step) {

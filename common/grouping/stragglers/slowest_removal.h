@@ -13,8 +13,8 @@
 namespace covey {
 
 // What to do about a member that holds its group back in spite of its small share. It goes to the
-// fastest group that is about as slow as the member, or is evicted when there is none. Where
-// neither is allowed, its group does not wait for it.
+// fastest group with room that is about as slow as the member, or is evicted when there is none.
+// Where neither is allowed, its group does not wait for it.
 //
 // `efficiency`: that of `group`. `groups`: all ACTIVE ones. Called by the StragglerLadder. Pure.
 // Precondition: the pace of every member of `group` is known.

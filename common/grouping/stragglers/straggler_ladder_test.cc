@@ -278,7 +278,7 @@ TEST(StragglerLadderTest, MembersThatAreLateNowAndThenAreNotWaitedForUntilTheyAr
   EXPECT_EQ(steady[0].minimum_members, 0u);
 }
 
-TEST(StragglerLadderTest, WhoStepsAsideForAnotherReasonIsStillNotWaitedFor) {
+TEST(StragglerLadderTest, AMemberThatStepsAsideForAnotherReasonIsStillNotWaitedFor) {
   Cluster cluster({});
   cluster.AddGroup(Healthy(4));
   cluster.group(0).minimum_members = 3;
