@@ -3,22 +3,57 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "common/cluster/limits.h"
-#include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
 
 void AwayWorkers::OnHeartbeat(absl::Time now, NodeId worker,
                               const proto::HeartbeatRequest& request) {
-  if (!request.has_away()) {
-    away_.erase(worker);
-    return;
+  Erase(worker);
+  if (!request.has_away()) return;
+  const absl::Time until = now + std::min(absl::Milliseconds(request.away().left_ms()), kAwayMax);
+  away_[worker] = {.reason = request.away().reason().substr(0, kNameBytesMax), .until = until};
+  Rank(worker, until);
+}
+
+void AwayWorkers::Erase(NodeId worker) {
+  const auto found = away_.find(worker);
+  if (found == away_.end()) return;
+  Unrank(worker, found->second.until);
+  away_.erase(found);
+}
+
+template <typename Edit>
+void AwayWorkers::EditRanking(NodeId worker, const Edit& edit) {
+  const auto found = group_of_.find(worker);
+  if (found == group_of_.end()) return;
+  const GroupId group = found->second;
+  Ranking<NodeId>& members = members_[group];
+  if (!members.empty()) groups_.erase({members.begin()->first, group});
+  edit(members);
+  if (!members.empty()) groups_.insert({members.begin()->first, group});
+}
+
+void AwayWorkers::Rank(NodeId worker, absl::Time until) {
+  EditRanking(worker, [&](Ranking<NodeId>& members) { members.insert({until, worker}); });
+}
+
+void AwayWorkers::Unrank(NodeId worker, absl::Time until) {
+  EditRanking(worker, [&](Ranking<NodeId>& members) { members.erase({until, worker}); });
+}
+
+void AwayWorkers::Refresh() {
+  if (epoch_ == state_.epoch()) return;
+  epoch_ = state_.epoch();
+  group_of_.clear();
+  members_.clear();
+  groups_.clear();
+  for (const proto::Group& group : state_.view().groups()) {
+    if (group.state() != proto::Group::ACTIVE) continue;
+    for (const uint64_t member : group.members()) group_of_[NodeId(member)] = GroupId(group.id());
   }
-  const absl::Duration left = absl::Milliseconds(request.away().left_ms());
-  away_[worker] = {.reason = request.away().reason().substr(0, kNameBytesMax),
-                   .until = now + std::min(left, kAwayMax)};
+  for (const auto& [worker, away] : away_) Rank(worker, away.until);
 }
 
 std::optional<proto::Away> AwayWorkers::AwayOf(absl::Time now, NodeId worker) const {
@@ -34,37 +69,28 @@ bool AwayWorkers::IsAway(absl::Time now, NodeId worker) const {
   return AwayOf(now, worker).has_value();
 }
 
-void AwayWorkers::Tell(absl::Time now, NodeId worker, proto::HeartbeatReply& reply) const {
+void AwayWorkers::Tell(absl::Time now, NodeId worker, proto::HeartbeatReply& reply) {
   if (away_.empty()) return;
-  const proto::Group* const own = FindActiveGroupOf(state_.view(), worker);
-  if (own == nullptr) return;
-  const auto told = [](NodeId node, proto::Away away) {
-    proto::AwayWorker worker;
-    worker.set_node(node.value());
-    *worker.mutable_away() = std::move(away);
-    return worker;
+  Refresh();
+  const auto own = group_of_.find(worker);
+  if (own == group_of_.end()) return;
+  const auto tell = [&](NodeId node) {
+    auto away = AwayOf(now, node);
+    if (!away) return;
+    proto::AwayWorker& told = *reply.add_away();
+    told.set_node(node.value());
+    *told.mutable_away() = *std::move(away);
   };
-  std::vector<proto::AwayWorker> members;
-  for (const uint64_t member : own->members()) {
-    const NodeId node(member);
-    if (auto away = AwayOf(now, node)) members.push_back(told(node, *std::move(away)));
+  size_t told = 0;
+  for (const auto& [until, member] : members_[own->second]) {
+    if (told++ == kAwayToldMax) break;
+    tell(member);
   }
-  std::stable_sort(members.begin(), members.end(),
-                   [](const proto::AwayWorker& a, const proto::AwayWorker& b) {
-                     return a.away().left_ms() > b.away().left_ms();
-                   });
-  if (members.size() > kAwayToldMax) members.resize(kAwayToldMax);
-  reply.mutable_away()->Assign(members.begin(), members.end());
-  NodeId other;
-  absl::Time other_until = now;
-  for (const auto& [node, away] : away_) {
-    if (away.until <= other_until) continue;
-    const proto::Group* const group = FindActiveGroupOf(state_.view(), node);
-    if (group == nullptr || group == own) continue;
-    other = node;
-    other_until = away.until;
+  for (const auto& [until, group] : groups_) {
+    if (group == own->second) continue;
+    tell(members_[group].begin()->second);
+    break;
   }
-  if (auto away = AwayOf(now, other)) *reply.add_away() = told(other, *std::move(away));
 }
 
 void AwayWorkers::FillStatus(absl::Time now, proto::StatusReply& reply) const {

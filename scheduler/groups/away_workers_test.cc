@@ -43,7 +43,7 @@ class AwayWorkersTest : public ::testing::Test {
     away_.OnHeartbeat(now_, NodeId(node), beat);
   }
   // "node: reason, left".
-  std::vector<std::string> ToldTo(uint64_t node) const {
+  std::vector<std::string> ToldTo(uint64_t node) {
     proto::HeartbeatReply reply;
     away_.Tell(now_, NodeId(node), reply);
     std::vector<std::string> told;
@@ -97,6 +97,53 @@ TEST_F(AwayWorkersTest, OfOtherGroupsTheOneThatIsAwayForTheLongest) {
   EXPECT_THAT(ToldTo(41), ElementsAre("3: saving, 90000"));
   Hear(42, "warming up", 1'000);
   EXPECT_THAT(ToldTo(41), ElementsAre("42: warming up, 1000", "3: saving, 90000"));
+}
+
+TEST_F(AwayWorkersTest, AWorkerThatChangesItsGroupIsAMemberOfTheNewOne) {
+  Hear(3, "saving", 90'000);
+  Hear(42, "evaluation", 60'000);
+  EXPECT_THAT(ToldTo(41), ElementsAre("42: evaluation, 60000", "3: saving, 90000"));
+  {
+    Transaction change(state_);
+    proto::ClusterView& view = change.EditView();
+    view.mutable_groups(1)->mutable_members()->RemoveLast();
+    view.mutable_groups(0)->add_members(42);
+    change.Add(WorkerStandsBy{.worker = "worker-42"});
+    change.Commit();
+  }
+  EXPECT_THAT(ToldTo(41), ElementsAre("3: saving, 90000"));
+  EXPECT_THAT(ToldTo(42), ElementsAre("3: saving, 90000", "42: evaluation, 60000"));
+  away_.OnDeparture(NodeId(3));
+  EXPECT_THAT(ToldTo(41), ElementsAre("42: evaluation, 60000"));
+}
+
+// Each of 8192 workers says in its heartbeat that it is away, and is told whom it waits for: with a
+// look at all members for each heartbeat, this takes minutes.
+TEST(AwayWorkersOfALargeJobTest, EachHeartbeatCostsLittle) {
+  constexpr uint32_t kWorkers = 2 * kGroupMembersMax;
+  TestState state;
+  AwayWorkers away(state);
+  for (uint32_t id = 1; id <= 2; ++id) {
+    proto::Group& group = *state.mutable_view()->add_groups();
+    group.set_id(id);
+    group.set_state(proto::Group::ACTIVE);
+  }
+  proto::HeartbeatRequest beat;
+  beat.mutable_away()->set_reason("evaluation");
+  for (uint32_t id = 1; id <= kWorkers; ++id) {
+    state.mutable_view()->mutable_groups(static_cast<int>(id % 2))->add_members(id);
+    beat.mutable_away()->set_left_ms(1000 + id);
+    away.OnHeartbeat(absl::UnixEpoch(), NodeId(id), beat);
+  }
+  for (int round = 0; round < 10; ++round) {
+    for (uint32_t id = 1; id <= kWorkers; ++id) {
+      beat.mutable_away()->set_left_ms(1000 + id);
+      away.OnHeartbeat(absl::UnixEpoch(), NodeId(id), beat);
+      proto::HeartbeatReply reply;
+      away.Tell(absl::UnixEpoch(), NodeId(id), reply);
+      ASSERT_EQ(reply.away_size(), static_cast<int>(kAwayToldMax) + 1);
+    }
+  }
 }
 
 TEST_F(AwayWorkersTest, WhatIsToldIsBounded) {
