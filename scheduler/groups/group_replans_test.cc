@@ -190,8 +190,8 @@ TEST_F(GroupReplansTest, APlanThatHoldsWhatItPromisedStays) {
   Run(absl::Minutes(3));
   EXPECT_EQ(CountGroups(), 2u);
   ASSERT_EQ(news_.size(), 2u);
-  EXPECT_THAT(news_[1], HasSubstr("the plan of 2 groups brings"));
-  EXPECT_THAT(news_[1], HasSubstr("80 before"));
+  EXPECT_THAT(news_[1], HasSubstr("the plan of 2 groups reached"));
+  EXPECT_THAT(news_[1], HasSubstr("the groups before it made 80"));
 }
 
 TEST_F(GroupReplansTest, OneOddMeasurementChangesNothing) {
@@ -212,8 +212,8 @@ TEST_F(GroupReplansTest, APlanThatBringsLessThanTheGroupsBeforeIsGivenUp) {
   Run(absl::Minutes(1));
   EXPECT_EQ(CountGroups(), 1u);
   ASSERT_EQ(news_.size(), 3u);
-  EXPECT_THAT(news_[1], HasSubstr("the plan of 2 groups brings 30 samples/s"));
-  EXPECT_THAT(news_[2], HasSubstr("1 groups planned"));
+  EXPECT_THAT(news_[1], HasSubstr("the plan of 2 groups reached 30 samples/s"));
+  EXPECT_THAT(news_[2], HasSubstr("1 group planned"));
   EXPECT_THAT(news_[2], HasSubstr("now 2 groups, 30 samples/s (0.1"));
   Run(absl::Minutes(10));
   // Back to one group, and no other number is tried: all are expected to do as two did.
@@ -340,7 +340,7 @@ TEST_F(GroupReplansTest, WhatWasFoundOutIsForgottenWhenTheJobGrows) {
   news_.clear();
   for (int i = 0; i < 2; ++i) Register(proto::WORKER, "z/b");
   Run(absl::Minutes(1));
-  EXPECT_THAT(news_, ::testing::Contains(HasSubstr("the plan of 2 groups brings")));
+  EXPECT_THAT(news_, ::testing::Contains(HasSubstr("the plan of 2 groups reached")));
 }
 
 TEST_F(GroupReplansTest, AFixedBatchIsSeenInGroupsOfTwoSizes) {

@@ -338,7 +338,7 @@ TEST_F(MembershipTest, AMembersDeathSaysWhatBecomesOfItsGroup) {
   const std::string news = state_.News();
   EXPECT_THAT(news, HasSubstr("worker-1 (node 4, pid 100 on host h) dead: silent"));
   EXPECT_THAT(news,
-              HasSubstr("; group 1 goes on at once without worker-1 as generation 2 of 1 members"));
+              HasSubstr("; group 1 goes on at once without worker-1 as generation 2 of 1 member"));
 }
 
 TEST_F(MembershipTest, SilenceIsDeathAndBreaksTheGroup) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/state/event.h"
 
-#include <algorithm>
-#include <cstddef>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/plural.h"
+#include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
 namespace {
@@ -52,49 +51,48 @@ std::string Text(const DrainCancelled& e) {
 
 std::string Text(const JobScaled& e) {
   std::vector<std::string> wanted;
-  if (e.servers) wanted.push_back(absl::StrCat(*e.servers, " servers"));
-  if (e.workers) wanted.push_back(absl::StrCat(*e.workers, " workers"));
+  if (e.servers) wanted.push_back(Plural(*e.servers, "server"));
+  if (e.workers) wanted.push_back(Plural(*e.workers, "worker"));
   return absl::StrCat(
       "wanted: ", absl::StrJoin(wanted, " and "), ", ", e.why,
-      e.draining.empty() ? "" : absl::StrCat("; ", absl::StrJoin(e.draining, ", "), " to drain"));
+      e.draining.empty() ? "" : absl::StrCat("; ", ListNames(e.draining), " to drain"));
 }
 
 std::string Text(const RacksMeasured& e) {
   const auto names = [](std::string* out, const std::vector<std::string>& rack) {
-    constexpr size_t kNamed = 8;
-    const auto named = rack.begin() + static_cast<std::ptrdiff_t>(std::min(rack.size(), kNamed));
-    absl::StrAppend(out, absl::StrJoin(rack.begin(), named, ", "));
-    if (named != rack.end()) absl::StrAppend(out, " and ", rack.end() - named, " more");
+    out->append(ListNames(rack));
   };
   return absl::StrFormat(
-      "%d racks measured: %s; %.2g ms inside, %.2g ms between%s", e.racks.size(),
+      "%s measured: %s; %.2g ms inside, %.2g ms between%s", Plural(e.racks.size(), "rack"),
       absl::StrJoin(e.racks, " | ", names), absl::ToDoubleMilliseconds(e.inside),
       absl::ToDoubleMilliseconds(e.between),
       e.bytes == 0 ? "" : absl::StrFormat(", with %.3g MB", static_cast<double>(e.bytes) / 1e6));
 }
 
 std::string Text(const FirstGroupsFormed& e) {
-  return absl::StrCat("all workers have registered: ", e.groups, " groups formed by labels",
-                      e.automatic ? ", until it is known how fast they are" : "");
+  return absl::StrCat("all workers have registered: ", Plural(e.groups, "group"), " formed",
+                      e.automatic ? "; the scheduler plans others once it has measured the speed "
+                                    "of the workers"
+                                  : " by labels");
 }
 
 std::string Text(const LateGroupFormed& e) {
-  return absl::StrCat(Named(e.group), " formed of ", absl::StrJoin(e.members, ", "),
+  return absl::StrCat(Named(e.group), " formed of ", ListNames(e.members),
                       ", waited for from step ", e.first_step, " on");
 }
 
 std::string Text(const GroupGrew& e) {
-  return absl::StrCat(Named(e.group), " takes in ", absl::StrJoin(e.joined, ", "),
-                      " as generation ", e.generation, " of ", e.members, " members");
+  return absl::StrCat(Named(e.group), " takes in ", ListNames(e.joined), " as generation ",
+                      e.generation, " of ", Plural(e.members, "member"));
 }
 
 std::string Text(const GroupRecovers& e) {
   return absl::StrCat(Named(e.group), " goes on at once without ", e.dead, " as generation ",
-                      e.generation, " of ", e.members, " members");
+                      e.generation, " of ", Plural(e.members, "member"));
 }
 
 std::string Text(const GroupContinuesWithoutLeavers& e) {
-  return absl::StrCat(Named(e.group), " goes on without ", absl::StrJoin(e.left, ", "), ", left ",
+  return absl::StrCat(Named(e.group), " goes on without ", ListNames(e.left), ", left ",
                       absl::FormatDuration(e.ago), " ago, as generation ", e.generation);
 }
 
@@ -109,15 +107,18 @@ std::string Text(const GroupEnded& e) {
 }
 
 std::string Text(const GroupsPlanned& e) {
-  std::string text = absl::StrCat(e.groups, " groups planned, ", e.moved, " workers moved");
+  std::string text =
+      absl::StrCat(Plural(e.groups, "group"), " planned, ", Plural(e.moved, "worker"), " moved");
   if (e.placed > 0) absl::StrAppend(&text, ", ", e.placed, " placed");
   return absl::StrCat(text, ": ", e.reason);
 }
 
 std::string Text(const PlanMeasured& e) {
   return absl::StrFormat(
-      "the plan of %d groups brings %.4g samples/s, %.4g were predicted (%+.0f %%); %.4g before",
-      e.groups, e.measured, e.predicted, (e.measured / e.predicted - 1) * 100, e.before);
+      "the plan of %s reached %.4g samples/s; %.4g were predicted (%+.0f %%); the groups before it "
+      "made %.4g",
+      Plural(e.groups, "group"), e.measured, e.predicted, (e.measured / e.predicted - 1) * 100,
+      e.before);
 }
 
 std::string Text(const WorkerStandsBy& e) { return absl::StrCat(e.worker, " stands by"); }
@@ -161,7 +162,7 @@ std::string Text(const ProducerReleased& e) {
 }
 
 std::string Text(const QuarantinesEnded& e) {
-  return absl::StrCat(absl::StrJoin(e.producers, ", "), e.producers.size() == 1 ? " has" : " have",
+  return absl::StrCat(ListNames(e.producers), e.producers.size() == 1 ? " has" : " have",
                       " ended in quarantine");
 }
 
@@ -253,7 +254,8 @@ std::string Text(const SnapshotFailed& e) {
 }
 
 std::string Text(const TablesRestored& e) {
-  return absl::StrCat(e.tables, " tables continue ", e.snapshot, "; updates after it are gone");
+  return absl::StrCat(Plural(e.tables, "table"), e.tables == 1 ? " continues " : " continue ",
+                      e.snapshot, "; updates after it are gone");
 }
 
 std::string Text(const ShardChange& change) {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/state/event.h"
 
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace covey::scheduler {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(EventTest, SentencesNameTheCauseAndTheConsequences) {
   EXPECT_EQ(Describe({NodeDied{.description = "worker-1 (node 5)", .evidence = "silent for 2.6 s"},
@@ -52,6 +56,47 @@ TEST(EventTest, MeasuredRacksNameTheirWorkersAndHowFarTheyAre) {
   EXPECT_EQ(Describe(Event(event)),
             "2 racks measured: worker-0, worker-2 | w, w, w, w, w, w, w, w and 2 more; 0.21 ms "
             "inside, 2.1 ms between");
+}
+
+TEST(EventTest, NoListOfNamesIsLongerThanEight) {
+  std::vector<std::string> names;
+  for (int rank = 0; rank < 10'000; ++rank) names.push_back(absl::StrCat("worker-", rank));
+  const std::string listed =
+      "worker-0, worker-1, worker-2, worker-3, worker-4, worker-5, worker-6, worker-7 and 9992 "
+      "more";
+  const GroupId group(3);
+  for (const Event& event : std::vector<Event>{
+           JobScaled{.workers = 1, .why = "x", .draining = names},
+           LateGroupFormed{.group = group, .members = names, .first_step = 7},
+           GroupGrew{.group = group, .joined = names, .generation = 2, .members = 10'001},
+           GroupContinuesWithoutLeavers{.group = group, .left = names, .generation = 2},
+           QuarantinesEnded{.producers = names}}) {
+    const std::string text = Describe(event);
+    EXPECT_THAT(text, HasSubstr(listed));
+    EXPECT_LT(text.size(), 200u);
+  }
+}
+
+TEST(EventTest, OneIsNotAPlural) {
+  const std::string text = Describe({
+      FirstGroupsFormed{.groups = 1, .automatic = true},
+      FirstGroupsFormed{.groups = 2},
+      GroupsPlanned{.groups = 1, .moved = 1, .placed = 1, .reason = "x"},
+      PlanMeasured{.groups = 1, .before = 80, .measured = 30, .predicted = 80},
+      JobScaled{.servers = 1, .workers = 1, .why = "x"},
+      GroupGrew{.group = GroupId(1), .joined = {"worker-3"}, .generation = 2, .members = 1},
+      TablesRestored{.snapshot = "snapshot-7", .tables = 1},
+  });
+  EXPECT_EQ(text,
+            "all workers have registered: 1 group formed; the scheduler plans others once it has "
+            "measured the speed of the workers; "
+            "all workers have registered: 2 groups formed by labels; "
+            "1 group planned, 1 worker moved, 1 placed: x; "
+            "the plan of 1 group reached 30 samples/s; 80 were predicted (-62 %); the groups "
+            "before it made 80; "
+            "wanted: 1 server and 1 worker, x; "
+            "group 1 takes in worker-3 as generation 2 of 1 member; "
+            "1 table continues snapshot-7; updates after it are gone");
 }
 
 TEST(EventTest, QuarantinesNameTheirProducer) {

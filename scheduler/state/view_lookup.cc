@@ -2,6 +2,7 @@
 #include "scheduler/state/view_lookup.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -10,7 +11,15 @@
 namespace covey::scheduler {
 namespace {
 
-constexpr size_t kMissingNamed = 8;
+constexpr size_t kNamesListed = 8;
+
+// The first of `in_all` names, of which `names` has at least those that are listed.
+std::string ListFirst(const std::vector<std::string>& names, size_t in_all) {
+  const size_t listed = std::min(names.size(), kNamesListed);
+  const auto end = names.begin() + static_cast<ptrdiff_t>(listed);
+  return absl::StrCat(absl::StrJoin(names.begin(), end, ", "),
+                      in_all > listed ? absl::StrCat(" and ", in_all - listed, " more") : "");
+}
 
 }  // namespace
 
@@ -80,6 +89,10 @@ std::vector<std::string> NamesOf(const proto::ClusterView& view, const std::vect
   return names;
 }
 
+std::string ListNames(const std::vector<std::string>& names) {
+  return ListFirst(names, names.size());
+}
+
 std::string MissingNodes(const JobSpec& job, const proto::ClusterView& view, Expected expected) {
   std::vector<std::string> named;
   size_t missing = 0;
@@ -91,14 +104,12 @@ std::string MissingNodes(const JobSpec& job, const proto::ClusterView& view, Exp
       }
     }
     for (uint32_t rank = 0; rank < count; ++rank) {
-      if (!here[rank] && ++missing <= kMissingNamed) named.push_back(NodeName(role, rank));
+      if (!here[rank] && ++missing <= kNamesListed) named.push_back(NodeName(role, rank));
     }
   };
   look_for(proto::SERVER, job.servers);
   if (expected == Expected::kServersAndWorkers) look_for(proto::WORKER, job.workers());
-  const size_t more = missing - named.size();
-  return absl::StrCat(absl::StrJoin(named, ", "),
-                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
+  return ListFirst(named, missing);
 }
 
 }  // namespace covey::scheduler

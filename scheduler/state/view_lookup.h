@@ -37,6 +37,8 @@ std::set<uint64_t> MembersOfActiveGroups(const proto::ClusterView& view);
 std::string NameOf(const proto::ClusterView& view, NodeId id);
 // "worker-1", "worker-3". Precondition: all are in the view.
 std::vector<std::string> NamesOf(const proto::ClusterView& view, const std::vector<NodeId>& nodes);
+// "worker-1, worker-3"; of more than 8 names the first 8 "and 2 more".
+std::string ListNames(const std::vector<std::string>& names);
 
 enum class Expected { kServers, kServersAndWorkers };
 // "server-0, worker-2": the expected nodes that are not ALIVE.

@@ -47,7 +47,7 @@ class PlannedGroupsTest(cluster.ProcessTest):
         for ranks in ranks_by_group(planned):
             self.assertTrue(ranks <= _FAST_RANKS or ranks <= _SLOW_RANKS, ranks)
         events = self.covey("events")
-        self.assertRegex(events, r"groups planned, [123] workers moved: other groups make [0-9.]+ %")
+        self.assertRegex(events, r"groups? planned, [123] workers? moved: other groups make [0-9.]+ %")
         self.assertRegex(events, r"of the numbers from 1 to 4, \d promises the most progress")
 
         # All of them train on in the groups that they are in now.

@@ -156,7 +156,7 @@ class MeasuredRacksTest(cluster.ProcessTest):
         # The decisions so far, in their order.
         decisions = [line for line in run.scheduler.lines() if '"event":"decision"' in line]
         [named] = [i for i, line in enumerate(decisions) if "2 racks measured" in line]
-        [formed] = [i for i, line in enumerate(decisions) if "groups formed" in line]
+        [formed] = [i for i, line in enumerate(decisions) if "all workers have registered" in line]
         self.assertLess(named, formed)
         for rack in (("worker-0", "worker-3"), ("worker-1", "worker-2")):
             self.assertTrue(any(", ".join(pair) in decisions[named] for pair in (rack, rack[::-1])),

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/console/figures.h"
 #include "client/step_times.h"
+#include "common/base/plural.h"
 
 namespace covey::cli {
 namespace {
@@ -69,10 +70,6 @@ std::string ShowValue(const Json& value) {
 }
 
 std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-std::string Plural(uint32_t count, absl::string_view noun) {
-  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
-}
 
 }  // namespace
 
@@ -139,19 +136,21 @@ std::vector<std::string> LossLines(const RunOutcome& outcome) {
     lines.push_back(absl::StrCat("  at ", ShowSeconds(incident.seconds), ": ", incident.node, " ",
                                  incident.what));
   }
-  lines.push_back(absl::StrCat(
-      "in all: ", losses.died, " died, ", losses.drained, " drained, ",
-      Plural(losses.failovers, "shard"), " failed over, ", losses.moved, " moved, ", losses.lost,
-      " lost, ", Plural(static_cast<uint32_t>(losses.recoveries), "step"), " retried"));
+  lines.push_back(absl::StrCat("in all: ", losses.died, " died, ", losses.drained, " drained, ",
+                               Plural(losses.failovers, "shard"), " failed over, ", losses.moved,
+                               " moved, ", losses.lost, " lost, ",
+                               Plural(losses.recoveries, "step"), " retried"));
   return lines;
 }
 
 Report MakeReport(const RunOptions& options, const RunOutcome& outcome, absl::string_view date) {
   Report report;
-  const std::string groups =
-      options.plans_groups ? "planned groups" : Plural(options.groups, "group");
-  report.title = absl::StrCat(FileName(options.program[0]), " in ", groups, " of ",
-                              Plural(options.workers_per_group, "worker"));
+  const std::string workers = Plural(options.workers_per_group, "worker");
+  report.title =
+      absl::StrCat(FileName(options.program[0]),
+                   options.plans_groups
+                       ? absl::StrCat(" with ", workers, " in planned groups")
+                       : absl::StrCat(" in ", Plural(options.groups, "group"), " of ", workers));
   report.failed = !outcome.status.ok();
   report.outcome = absl::StrCat(report.failed ? "Failed after " : "Finished in ",
                                 ShowSeconds(absl::ToDoubleSeconds(outcome.wall)),

@@ -86,6 +86,9 @@ TEST(RunResultTest, TheReportShowsTheSame) {
   RunOutcome outcome = SomeOutcome();
   const Report report = MakeReport(SomeOptions(), outcome, "today");
   EXPECT_EQ(report.title, "train in 2 groups of 3 workers");
+  RunOptions planned = SomeOptions();
+  planned.plans_groups = true;
+  EXPECT_EQ(MakeReport(planned, outcome, "today").title, "train with 3 workers in planned groups");
   EXPECT_EQ(report.outcome, "Finished in 61 s");
   EXPECT_THAT(report.result, Contains(Pair("test_accuracy", "0.8812")));
   EXPECT_THAT(report.result, Contains(Pair("samples", "60,000")));
