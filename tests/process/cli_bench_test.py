@@ -115,7 +115,7 @@ class CliBenchTest(cluster.ProcessTest):
         self.assertEqual(1, missing.code, missing)
 
     def scaling(self, kind, *program, workers="1,2,4"):
-        run = self.bench("scaling", kind, "--workers", workers, "--repetitions", 1, "--batch", 64,
+        run = self.bench("scaling", "--scaling", kind, "--workers", workers, "--repetitions", 1, "--batch", 64,
                          "-o", "json", "--", *program)
         self.assertEqual(0, run.code, run)
         return json.loads("".join(run.lines("stdout")))
@@ -123,18 +123,26 @@ class CliBenchTest(cluster.ProcessTest):
     def test_scaling_names_its_baseline(self):
         # The rate of this program is the batch that it is given.
         program = ["/bin/sh", "-c", "echo 'result {\"samples_per_second\": {batch}}'"]
-        for kind, batches, efficiencies in [("--weak", [64, 128, 256], [1, 1, 1]),
-                                            ("--strong", [64, 64, 64], [1, 0.5, 0.25])]:
+        for kind, batches, efficiencies in [("weak", [64, 128, 256], [1, 1, 1]),
+                                            ("strong", [64, 64, 64], [1, 0.5, 0.25])]:
             with self.subTest(kind):
                 result = self.scaling(kind, *program)
-                self.assertEqual(kind, "--" + result["scaling"])
+                self.assertEqual(kind, result["scaling"])
                 self.assertEqual({"workers": 1, "samples_per_second": 64}, result["baseline"])
                 self.assertEqual([1, 2, 4], [row["workers"] for row in result["rows"]])
                 self.assertEqual(batches, [row["batch"] for row in result["rows"]])
                 self.assertEqual(efficiencies, [row["efficiency"] for row in result["rows"]])
 
+    def test_a_failed_run_does_not_discard_those_before_it(self):
+        program = ["/bin/sh", "-c", "[ {batch} = 64 ] && echo 'result {\"samples_per_second\": 7}'"]
+        run = self.bench("scaling", "--workers", "1,2", "--batch", 64, "-o", "json", "--", *program)
+        self.assertEqual(1, run.code, run)
+        result = json.loads("".join(run.lines("stdout")))
+        self.assertEqual([(1, 7)], [(row["workers"], row["samples_per_second"])
+                                    for row in result["rows"]])
+
     def test_scaling_of_a_training_program(self):
-        result = self.scaling("--strong", cluster.SYNTHETIC, "--group-batch", "{batch}", "--steps", 10,
+        result = self.scaling("strong", cluster.SYNTHETIC, "--group-batch", "{batch}", "--steps", 10,
                               "--tensors", 1, "--tensor-kib", 4, workers="2,4")
         self.assertEqual(2, result["baseline"]["workers"])
         self.assertGreater(result["baseline"]["samples_per_second"], 0)
@@ -143,17 +151,18 @@ class CliBenchTest(cluster.ProcessTest):
 
     def test_wrong_usage_of_scaling(self):
         for arguments, complaint in [
-            (["--", "synthetic"], "choose one of --weak and --strong"),
-            (["--weak", "--strong", "--", "synthetic"], "choose one of --weak and --strong"),
-            (["--weak"], "no program"),
-            (["--weak", "--", "/bin/true"], "says how many samples"),
-            (["--strong", "--workers", "1,3", "--", "/bin/true", "{batch}"], "3 workers cannot"),
-            (["--weak", "--workers", "0", "--", "/bin/true", "{batch}"], "not a number of workers"),
+            (["--scaling", "wide", "--", "synthetic"], "'wide' is neither weak nor strong"),
+            ([], "no program"),
+            (["--", "/bin/true"], "says how many samples"),
+            (["--scaling", "strong", "--workers", "1,3", "--", "/bin/true", "{batch}"],
+             "3 workers cannot"),
+            (["--workers", "0", "--", "/bin/true", "{batch}"], "not a number of workers"),
+            (["--out", "missing/scaling.json", "--", "/bin/true", "{batch}"], "missing"),
         ]:
             run = self.bench("scaling", *arguments)
             self.assertEqual(2, run.code, run)
             self.assertIn(complaint, run.lines("stderr")[0])
-        run = self.bench("scaling", "--weak", "--workers", "1", "--", "/bin/echo", "{batch}")
+        run = self.bench("scaling", "--workers", "1", "--", "/bin/echo", "{batch}")
         self.assertEqual(1, run.code, run)
         self.assertIn("samples_per_second", run.lines("stderr")[-1])
 

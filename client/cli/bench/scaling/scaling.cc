@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "client/cli/bench/measure/statistics.h"
 #include "client/cli/console/figures.h"
 #include "client/cli/console/text_table.h"
+#include "common/base/plural.h"
 
 namespace covey::cli {
 namespace {
@@ -22,10 +24,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kBatch[] = "{batch}";
 constexpr char kWorkerBatch[] = "{worker_batch}";
-
-const char* NameOf(ScalingPlan::Kind kind) {
-  return kind == ScalingPlan::Kind::kWeak ? "weak" : "strong";
-}
 
 double Median(const ScalingRow& row) { return Quantile(row.repetitions, 0.5); }
 
@@ -37,11 +35,11 @@ double Efficiency(const ScalingRow& row, const ScalingRow& baseline) {
   return Speedup(row, baseline) * baseline.workers / row.workers;
 }
 
-std::string Workers(uint32_t count) {
-  return absl::StrCat(count, count == 1 ? " worker" : " workers");
-}
-
 }  // namespace
+
+const char* NameOf(ScalingPlan::Kind kind) {
+  return kind == ScalingPlan::Kind::kWeak ? "weak" : "strong";
+}
 
 absl::Status ScalingPlan::Validate() const {
   if (program.empty()) {
@@ -62,6 +60,11 @@ absl::Status ScalingPlan::Validate() const {
       std::adjacent_find(workers.begin(), workers.end(), std::greater_equal<>()) != workers.end()) {
     return absl::InvalidArgumentError(absl::StrCat("--workers is ", absl::StrJoin(workers, ","),
                                                    "; choose growing numbers: 1,2,4"));
+  }
+  if (batch == 0 || batch > std::numeric_limits<uint64_t>::max() / workers.back()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--batch is ", batch, "; choose 1 or more, with which ", workers.back(),
+                     " workers have fewer than 2^64 samples together"));
   }
   for (const uint32_t count : workers) {
     if (kind == Kind::kStrong && (batch < count || batch % count != 0)) {
@@ -128,10 +131,11 @@ std::string ScalingAsTable(const ScalingPlan& plan, const std::vector<ScalingRow
                absl::StrFormat("%.2f", Efficiency(row, baseline))});
   }
   std::string text = absl::StrCat(
-      table.Render(), NameOf(plan.kind), " scaling; baseline: ", Workers(baseline.workers), ", ",
-      ShowNumber(Median(baseline)), " samples/s; median of ", baseline.repetitions.size());
+      table.Render(), NameOf(plan.kind), " scaling; baseline: ", Plural(baseline.workers, "worker"),
+      ", ", ShowNumber(Median(baseline)), " samples/s; median of ", baseline.repetitions.size());
   if (rows.back().workers > cores) {
-    absl::StrAppend(&text, "\nthis machine has ", cores, " cores, which more workers share");
+    absl::StrAppend(&text, "\nthis machine has ", Plural(cores, "core"),
+                    ", fewer than workers in some runs; their efficiency says little");
   }
   return text;
 }

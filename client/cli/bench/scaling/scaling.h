@@ -24,7 +24,8 @@ struct ScalingPlan {
   std::vector<std::string> program;
 
   // INVALID_ARGUMENT: no program, or nothing in its arguments says how many samples a step has;
-  // numbers that do not grow; or strong scaling with a batch that cannot be divided evenly.
+  // numbers that do not grow; a batch of 0, or too large; or strong scaling with a batch that
+  // cannot be divided evenly.
   absl::Status Validate() const;
   // Samples of a step of all workers.
   uint64_t BatchOf(uint32_t workers) const;
@@ -43,9 +44,12 @@ struct ScalingRow {
 // above 0.
 absl::StatusOr<double> RateIn(const std::string& result);
 
+// "weak", "strong".
+const char* NameOf(ScalingPlan::Kind kind);
+
 // Speed-up: the median rate divided by the baseline's. Efficiency: the rate per worker divided by
 // the baseline's rate per worker; 1 = perfect, for both kinds. Pure. Precondition: one row for each
-// entry of plan.workers, none without repetitions.
+// of the first entries of plan.workers, none without repetitions.
 std::string ScalingAsJson(const ScalingPlan& plan, const std::vector<ScalingRow>& rows,
                           uint32_t cores);
 // The same as a table, then lines that name the baseline, and that the machine has fewer cores than

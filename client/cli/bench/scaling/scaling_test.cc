@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
+
 namespace covey::cli {
 namespace {
 
@@ -57,7 +59,8 @@ TEST(ScalingTest, TheBaselineIsTheFirstNumberOfWorkers) {
   const std::string table = ScalingAsTable(plan, rows, 8);
   EXPECT_THAT(table, HasSubstr("strong scaling; baseline: 2 workers, 100 samples/s"));
   EXPECT_THAT(table, Not(HasSubstr("cores")));
-  EXPECT_THAT(ScalingAsTable(plan, rows, 2), HasSubstr("this machine has 2 cores"));
+  EXPECT_THAT(ScalingAsTable(plan, rows, 2),
+              HasSubstr("this machine has 2 cores, fewer than workers in some runs"));
 }
 
 TEST(ScalingTest, ARateIsThatOfTheResult) {
@@ -84,7 +87,15 @@ TEST(ScalingTest, WhatCannotBeComparedIsRefused) {
                 plan.workers = {1, 3};
               }),
               HasSubstr("--batch is 64, which 3 workers cannot divide evenly"));
-  EXPECT_THAT(refusal([](ScalingPlan& plan) { plan.batch = 0; }), HasSubstr("--batch is 0"));
+  for (const Kind kind : {Kind::kWeak, Kind::kStrong}) {
+    for (const uint64_t batch : {uint64_t{0}, uint64_t{1} << 62}) {
+      EXPECT_THAT(refusal([&](ScalingPlan& plan) {
+                    plan.kind = kind;
+                    plan.batch = batch;
+                  }),
+                  HasSubstr(absl::StrCat("--batch is ", batch, "; choose")));
+    }
+  }
 }
 
 }  // namespace
