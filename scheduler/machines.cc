@@ -23,10 +23,10 @@ PlanMeasurements::Options PlanOptions(const Config& config) {
 Machines::Machines(const Config& config, ClusterState& cluster)
     : state(cluster),
       topology(state),
-      groups(config.groups_options(), state, &topology),
+      away(state),
+      groups(config.groups_options(), state, away, &topology),
       adjustments(state, groups),
       membership(config.membership_options(), state, groups),
-      away(state),
       stragglers(config.stragglers, state, away, adjustments),
       plan_measurements(PlanOptions(config), state),
       replans(state, plan_measurements, away, groups.roster()),

@@ -64,10 +64,10 @@ struct Machines {
 
   ClusterState& state;
   TopologySurvey topology;
+  AwayWorkers away;
   Groups groups;
   GroupAdjustments adjustments;
   Membership membership;
-  AwayWorkers away;
   StragglerController stragglers;
   PlanMeasurements plan_measurements;
   GroupReplans replans;

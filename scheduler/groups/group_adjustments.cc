@@ -2,6 +2,7 @@
 #include "scheduler/groups/group_adjustments.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/limits.h"
 #include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
@@ -18,6 +19,9 @@ void GroupAdjustments::Move(absl::Time now, NodeId worker, GroupId to,
   const GroupId from = groups_.roster().TakeOut(worker, change);
   if (node.home_group() == 0) node.set_home_group(from.value());
   const proto::Group* group = FindActive(to);
+  if (group != nullptr && group->members_size() >= static_cast<int>(kGroupMembersMax)) {
+    group = nullptr;
+  }
   if (group == nullptr || GroupId(node.home_group()) == to) node.clear_home_group();
   WorkerMoved moved{.worker = node.name(), .from = from, .evidence = evidence};
   if (group != nullptr) {
@@ -38,9 +42,10 @@ void GroupAdjustments::Evict(NodeId worker, const std::string& evidence) {
   const GroupId from = groups_.roster().TakeOut(worker, change);
   if (node.home_group() == 0) node.set_home_group(from.value());
   node.set_standby(absl::StrCat("evicted from group ", from.value(), ": ", evidence));
+  const proto::Group* group = FindActive(from);
   change.Add(WorkerEvicted{.worker = node.name(),
                            .from = from,
-                           .generation = FindGroup(view, from)->generation(),
+                           .generation = group == nullptr ? 0 : group->generation(),
                            .evidence = evidence});
   change.Commit();
 }

@@ -27,9 +27,9 @@ class GroupAdjustments {
  public:
   GroupAdjustments(ClusterState& state, Groups& groups) : state_(state), groups_(groups) {}
 
-  // Takes a worker out of its group, if it has one, and puts it into `to`. Where `to` is 0 or has
-  // ended, the worker is placed like a late one. The first group that it leaves is its home, to
-  // which it may return.
+  // Takes a worker out of its group, if it has one, and puts it into `to`. Where `to` is 0, is full
+  // or has ended, the worker is placed like a late one. The first group that it leaves is its home,
+  // to which it may return.
   void Move(absl::Time now, NodeId worker, GroupId to, const std::string& evidence);
   void Evict(NodeId worker, const std::string& evidence);
   // How a group divides its samples; empty = evenly.

@@ -166,9 +166,9 @@ class GroupReplansTest : public ::testing::Test {
   std::vector<std::string> news_;
 
   TestState state_;
-  scheduler::Groups groups_{{}, state_};
-  Membership membership_{{}, state_, groups_};
   AwayWorkers away_{state_};
+  scheduler::Groups groups_{{}, state_, away_};
+  Membership membership_{{}, state_, groups_};
   PlanMeasurements measurements_{{.shifts_samples = true}, state_};
   GroupReplans replans_{state_, measurements_, away_, groups_.roster()};
 };

@@ -2,7 +2,6 @@
 #include "scheduler/groups/group_roster.h"
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 #include <utility>
 
@@ -12,10 +11,21 @@
 
 namespace covey::scheduler {
 
-void GroupRoster::OnProgress(NodeId worker, uint64_t step) {
+void GroupRoster::OnProgress(NodeId worker, const proto::Progress& progress) {
   heard_.insert(worker);
-  if (step > 0) newcomers_.erase(worker);
+  // Workers of earlier versions, and those that take no hybrid steps, tell only their own.
+  const uint64_t step = std::max(progress.step(), progress.group_step());
   highest_step_ = std::max(highest_step_, step);
+  const auto found = newcomers_.find(worker);
+  if (found == newcomers_.end()) return;
+  Newcomer& newcomer = found->second;
+  const bool names_another = progress.group() != 0 && GroupId(progress.group()) != newcomer.group;
+  if (names_another) return;
+  if (!newcomer.step) {
+    newcomer.step = step;
+  } else if (newcomer.step != step) {
+    newcomers_.erase(found);
+  }
 }
 
 bool GroupRoster::OnDeparture(NodeId worker) {
@@ -23,7 +33,23 @@ bool GroupRoster::OnDeparture(NodeId worker) {
   return newcomers_.erase(worker) > 0;
 }
 
+void GroupRoster::AddFirstGroups(const std::vector<std::vector<NodeId>>& planned,
+                                 Transaction& change) {
+  const uint64_t steps_before = state_.record().steps_before();
+  for (const std::vector<NodeId>& members : planned) {
+    Append(members, steps_before > 0 ? steps_before + 1 : 0, change);
+  }
+}
+
 const proto::Group& GroupRoster::AddGroup(const std::vector<NodeId>& members, Transaction& change) {
+  // Groups that begin with the same step as the first ones count as these
+  // (ClusterView::initial_groups).
+  const uint64_t first = state_.view().groups(0).first_step();
+  return Append(members, std::max(highest_step_, first) + 1, change);
+}
+
+const proto::Group& GroupRoster::Append(const std::vector<NodeId>& members, uint64_t first_step,
+                                        Transaction& change) {
   proto::ClusterView& view = change.EditView();
   const uint32_t id = view.groups().empty() ? std::max(state_.record().first_group(), 1u)
                                             : view.groups(view.groups_size() - 1).id() + 1;
@@ -38,16 +64,18 @@ const proto::Group& GroupRoster::AddGroup(const std::vector<NodeId>& members, Tr
   proto::Group& group = *view.add_groups();
   group.set_id(id);
   group.set_generation(1);
+  group.set_first_step(first_step);
   for (NodeId member : members) {
     group.add_members(member.value());
     change.Edit(*FindNode(view, member)).clear_standby();
     heard_.insert(member);
+    newcomers_.erase(member);
   }
   group.set_state(proto::Group::ACTIVE);
   return group;
 }
 
-void GroupRoster::SetMembers(const proto::Group& group, const std::vector<NodeId>& members,
+bool GroupRoster::SetMembers(const proto::Group& group, const std::vector<NodeId>& members,
                              Transaction& change) {
   proto::Group& edited = change.Edit(group);
   std::vector<PlannedWorker> workers;
@@ -55,11 +83,15 @@ void GroupRoster::SetMembers(const proto::Group& group, const std::vector<NodeId
     const proto::Node& node = *FindNode(state_.view(), member);
     if (node.state() != proto::Node::ALIVE) continue;
     change.Edit(node).clear_standby();
+    const auto newcomer = newcomers_.find(member);
+    if (newcomer != newcomers_.end() && newcomer->second.group != GroupId(group.id())) {
+      newcomer->second = {.group = GroupId(group.id())};
+    }
     workers.push_back({.node = member, .rank = node.rank(), .labels = node.labels()});
   }
-  const bool all_new = std::all_of(
-      workers.begin(), workers.end(),
-      [this](const PlannedWorker& worker) { return newcomers_.count(worker.node) > 0; });
+  const bool all_new =
+      std::all_of(workers.begin(), workers.end(),
+                  [this](const PlannedWorker& worker) { return IsNewcomer(worker.node); });
   if (all_new) {
     auto& listed = *edited.mutable_members();
     for (const PlannedWorker& worker : workers) {
@@ -67,7 +99,8 @@ void GroupRoster::SetMembers(const proto::Group& group, const std::vector<NodeId
       listed.erase(std::remove(listed.begin(), listed.end(), worker.node.value()), listed.end());
     }
     edited.set_state(proto::Group::DONE);
-    return;
+    change.Add(GroupEnded{.group = GroupId(group.id())});
+    return false;
   }
   edited.set_generation(edited.generation() + 1);
   edited.clear_members();
@@ -76,11 +109,12 @@ void GroupRoster::SetMembers(const proto::Group& group, const std::vector<NodeId
   edited.clear_grace_ms();
   const std::vector<std::vector<NodeId>> ring = PlanGroups(std::move(workers), 1);
   for (NodeId member : ring.front()) edited.add_members(member.value());
+  return true;
 }
 
 void GroupRoster::AddNewcomers(const proto::Group& group, const std::vector<NodeId>& workers,
                                Transaction& change) {
-  newcomers_.insert(workers.begin(), workers.end());
+  for (const NodeId worker : workers) newcomers_[worker] = {.group = GroupId(group.id())};
   std::vector<NodeId> members(workers);
   for (const uint64_t member : group.members()) members.push_back(NodeId(member));
   SetMembers(group, members, change);
@@ -139,12 +173,10 @@ Regrouped GroupRoster::Regroup(const std::vector<std::vector<NodeId>>& planned,
   Regrouped regrouped;
   for (size_t index = 0; index < planned.size(); ++index) {
     const GroupId id = successors[index];
-    const bool has_member = std::any_of(planned[index].begin(), planned[index].end(),
-                                        [&](NodeId worker) { return before.contains(worker); });
     bool is_changed = false;
     for (const NodeId worker : planned[index]) {
       const auto known = before.find(worker);
-      if (known == before.end() && has_member) newcomers_.insert(worker);
+      if (known == before.end()) newcomers_[worker] = {.group = id};
       is_changed = is_changed || known == before.end() || known->second != id;
       if (known == before.end()) {
         ++regrouped.placed;
@@ -154,9 +186,7 @@ Regrouped GroupRoster::Regroup(const std::vector<std::vector<NodeId>>& planned,
       change.Edit(*FindNode(state_.view(), worker)).clear_home_group();
     }
     if (id == GroupId()) {
-      const proto::Group& group = AddGroup(planned[index], change);
-      change.Edit(group).set_first_step(std::max(highest_step_, state_.record().steps_before()) +
-                                        1);
+      AddGroup(planned[index], change);
       continue;
     }
     const proto::Group& group = *FindGroup(state_.view(), id);

@@ -65,14 +65,10 @@ void Groups::FormFirst(absl::Time now, Transaction& change) {
       workers.push_back({.node = NodeId(node.id()), .rank = node.rank(), .labels = node.labels()});
     }
   }
-  const uint64_t steps_before = state_.record().steps_before();
   // Automatic groups are planned when it is known how fast workers are. Until then they are few,
   // because one group is right for every contract.
   const size_t groups = job.plans_groups ? (workers.size() - 1) / kGroupMembersMax + 1 : job.groups;
-  for (const std::vector<NodeId>& members : PlanGroups(std::move(workers), groups)) {
-    const proto::Group& group = roster_.AddGroup(members, change);
-    if (steps_before > 0) change.Edit(group).set_first_step(steps_before + 1);
-  }
+  roster_.AddFirstGroups(PlanGroups(std::move(workers), groups), change);
   change.Add(FirstGroupsFormed{.groups = view.groups_size(), .automatic = job.plans_groups});
 }
 
@@ -109,14 +105,10 @@ void Groups::OnMemberDied(const proto::Group& group, const proto::Node& dead, bo
     edited.set_reason(absl::StrCat(Describe(dead), " ", dead.departure()));
     return;
   }
-  roster_.SetMembers(group, staying, change);
-  const GroupId id(group.id());
-  if (group.state() != proto::Group::ACTIVE) {
-    return change.Add(GroupEnded{.group = id, .last_member = dead.name()});
-  }
+  if (!roster_.SetMembers(group, staying, change)) return;
   // Members of a generation that the newcomer was in notice its death themselves.
   if (!was_newcomer) change.Edit(group).set_recovery_generation(group.generation());
-  change.Add(GroupRecovers{.group = id,
+  change.Add(GroupRecovers{.group = GroupId(group.id()),
                            .dead = dead.name(),
                            .generation = group.generation(),
                            .members = group.members_size()});
@@ -128,6 +120,7 @@ void Groups::OnDrain(NodeId worker, Transaction& change) {
   roster_.TakeOut(worker, change);
   proto::Node& node = change.Edit(*FindNode(state_.view(), worker));
   node.set_standby("it drains");
+  if (group->state() != proto::Group::ACTIVE) return;
   change.Add(GroupContinuesWithoutDraining{
       .group = GroupId(group->id()), .draining = node.name(), .generation = group->generation()});
 }
@@ -149,7 +142,7 @@ void Groups::Reform(absl::Time now, Transaction& change) {
     // After a restart of the scheduler this duration starts from 0.
     const absl::Time since = left_since_.try_emplace(GenerationOf(group), now).first->second;
     if (now - since < options_.regroup_after) continue;
-    roster_.SetMembers(group, members.alive, change);
+    if (!roster_.SetMembers(group, members.alive, change)) continue;
     change.Add(GroupContinuesWithoutLeavers{.group = GroupId(group.id()),
                                             .left = NamesOf(view, members.left),
                                             .ago = now - since,

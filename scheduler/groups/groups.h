@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "scheduler/groups/away_workers.h"
 #include "scheduler/groups/group_roster.h"
 #include "scheduler/groups/groups_options.h"
 #include "scheduler/groups/late_placement.h"
@@ -19,8 +20,9 @@ namespace covey::scheduler {
 //     every expected server and worker is ALIVE, and where they are is known (TopologySurvey)
 //                                  │
 //                                  ▼
-//     other members: ┌────────▶ ACTIVE ──── the last member dies ───▶ BROKEN
-//     generation + 1 └────────────┘ └────── all members have left ──▶ DONE
+//     other members: ┌────────▶ ACTIVE ──── the last member dies ────────────────▶ BROKEN
+//     generation + 1 └────────────┘ └────── all members have left, only newcomers ──▶ DONE
+//                                           are left, or all are planned elsewhere
 //
 // A group re-forms, with a new generation, when workers join it, are moved out of it, drain, die,
 // or have left it in order while the others go on:
@@ -35,22 +37,23 @@ namespace covey::scheduler {
 //    member of a group stays in it until then.
 //
 // Invariants:
-//  1. An ALIVE worker is in at most one group. It is in a group that is not ACTIVE only if it was a
-//     member when that group ended.
+//  1. An ALIVE worker is in at most one ACTIVE group. It is also listed in each group of which it
+//     was a member when that group ended.
 //  2. A group that has ended never becomes ACTIVE again; ids are never reused.
-//  3. Contracts wait for a new group only from the step after the highest step that any worker has
-//     reported (Group.first_step).
+//  3. Contracts wait for a new group only from the step after the highest step that any group is
+//     known to have finished (Group.first_step).
 //
-// Actor-confined, deterministic. `state` and `survey` outlive it.
+// Actor-confined, deterministic. The constructor's references and `survey` outlive it.
 class Groups {
  public:
   // `survey`: null = where workers are is not measured.
-  Groups(const GroupsOptions& options, ClusterState& state, const TopologySurvey* survey = nullptr)
+  Groups(const GroupsOptions& options, ClusterState& state, const AwayWorkers& away,
+         const TopologySurvey* survey = nullptr)
       : options_(options),
         state_(state),
         survey_(survey),
         roster_(state),
-        late_(options, state, roster_) {}
+        late_(options, state, away, roster_) {}
 
   // From the next call on.
   void SetOptions(const GroupsOptions& options) {

@@ -2,9 +2,11 @@
 #include "scheduler/groups/groups.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/limits.h"
 #include "common/cluster/view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "scheduler/groups/away_workers.h"
 #include "scheduler/groups/ended_groups.h"
 #include "scheduler/groups/group_adjustments.h"
 #include "scheduler/groups/worker_placement.h"
@@ -19,6 +21,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
@@ -26,7 +29,8 @@ const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 // One server (node 2) and two groups of two workers: nodes 3, 4 and 5, 6.
 class GroupsTest : public ::testing::Test {
  protected:
-  GroupsTest() {
+  explicit GroupsTest(uint64_t steps_before = 0) {
+    state_.record().set_steps_before(steps_before);
     membership_.Start(kStart);
     Register(proto::SERVER);
     for (int i = 0; i < 4; ++i) Register(proto::WORKER, i < 2 ? "z/a" : "z/b");
@@ -57,6 +61,14 @@ class GroupsTest : public ::testing::Test {
     beat.mutable_progress()->set_step(step);
     membership_.OnHeartbeat(now_, NodeId(node), beat);
   }
+  // A worker that has finished one step of its own tells the newest step of its group.
+  void BeatOfGroup(NodeId node, uint32_t group, uint64_t group_step) {
+    proto::HeartbeatRequest beat;
+    beat.mutable_progress()->set_step(1);
+    beat.mutable_progress()->set_group(group);
+    beat.mutable_progress()->set_group_step(group_step);
+    membership_.OnHeartbeat(now_, node, beat);
+  }
   std::string Tick(absl::Duration later) {
     now_ += later;
     state_.News();
@@ -85,7 +97,8 @@ class GroupsTest : public ::testing::Test {
     while (deaths.empty()) {
       now_ += absl::Milliseconds(500);
       for (const proto::Node& other : view().nodes()) {
-        if (other.id() != node && other.state() == proto::Node::ALIVE) Beat(other.id(), 0);
+        if (other.id() == node || other.state() != proto::Node::ALIVE) continue;
+        membership_.OnHeartbeat(now_, NodeId(other.id()), proto::HeartbeatRequest());
       }
       deaths = membership_.DeclareDead(now_);
     }
@@ -102,7 +115,8 @@ class GroupsTest : public ::testing::Test {
   uint64_t incarnation_ = 100;
   std::string last_;
   TestState state_{{.name = "job", .servers = 1, .groups = 2, .workers_per_group = 2}};
-  Groups groups_{{}, state_};
+  AwayWorkers away_{state_};
+  Groups groups_{{}, state_, away_};
   GroupAdjustments adjustments_{state_, groups_};
   Membership membership_{{}, state_, groups_};
 };
@@ -143,7 +157,7 @@ TEST_F(GroupsTest, AGroupGoesOnWithoutAMemberThatLeft) {
 
 TEST_F(GroupsTest, AfterARestartTheTimeSinceALeaveCountsAnew) {
   membership_.Leave(now_, NodeId(3), "done");
-  Groups restarted({}, state_);
+  Groups restarted({}, state_, away_);
   now_ += absl::Seconds(5);
   EXPECT_EQ(After([&] { restarted.Tick(now_); }), "");
   EXPECT_THAT(After([&] { restarted.Tick(now_ + absl::Seconds(1)); }),
@@ -175,7 +189,7 @@ TEST_F(GroupsTest, TheDeathOfTheLastMemberBreaksTheGroup) {
   EXPECT_EQ(group(1).generation(), 2u);
 }
 
-TEST_F(GroupsTest, WhoHasLeftIsNotAmongThoseWhoGoOn) {
+TEST_F(GroupsTest, AMemberThatHasLeftDoesNotGoOn) {
   membership_.Leave(now_, NodeId(4), "done");
   LetDie(3);
   EXPECT_EQ(group(1).state(), proto::Group::BROKEN);
@@ -193,9 +207,34 @@ TEST_F(GroupsTest, ANewcomerThatDiesBeforeItsFirstStepDoesNotInterruptTheGroup) 
   EXPECT_EQ(group(1).recovery_generation(), 0u);
   // A newcomer that has finished a step is an ordinary member.
   const NodeId later = Register(proto::WORKER, "z/a");
+  Beat(later.value(), 0);
   Beat(later.value(), 1);
   LetDie(later.value());
   EXPECT_EQ(group(1).recovery_generation(), 6u);
+}
+
+TEST_F(GroupsTest, ANewcomerIsOneUntilItTakesAStepOfThisGroup) {
+  membership_.Leave(now_, NodeId(3), "");
+  Tick(absl::Seconds(1));
+  const NodeId late = Register(proto::WORKER, "z/a");
+  // It has trained in a group that has ended, and follows its new plan before it meets the others.
+  BeatOfGroup(late, 2, 119);
+  BeatOfGroup(late, 2, 120);
+  BeatOfGroup(late, 1, 120);
+  BeatOfGroup(late, 1, 120);
+  LetDie(4);
+  EXPECT_EQ(group(1).state(), proto::Group::DONE) << "it does not know the step of its group";
+}
+
+TEST_F(GroupsTest, ANewcomerThatHasMetItsGroupGoesOnWithIt) {
+  membership_.Leave(now_, NodeId(3), "");
+  Tick(absl::Seconds(1));
+  const NodeId late = Register(proto::WORKER, "z/a");
+  BeatOfGroup(late, 1, 120);
+  BeatOfGroup(late, 1, 57);
+  LetDie(4);
+  EXPECT_EQ(group(1).state(), proto::Group::ACTIVE);
+  EXPECT_THAT(group(1).members(), ElementsAre(late.value()));
 }
 
 TEST_F(GroupsTest, NewcomersDoNotGoOnWithAGroupThatNobodyElseIsIn) {
@@ -209,6 +248,56 @@ TEST_F(GroupsTest, NewcomersDoNotGoOnWithAGroupThatNobodyElseIsIn) {
   Tick(absl::Milliseconds(500));
   Tick(absl::Seconds(20));
   EXPECT_THAT(group(2).members(), Contains(late.value()));
+}
+
+// Group 1 has one member that knows its step, node 4, and a newcomer.
+class GroupOfNewcomersTest : public GroupsTest {
+ protected:
+  GroupOfNewcomersTest() {
+    membership_.Leave(now_, NodeId(3), "");
+    Tick(absl::Seconds(1));
+    late_ = Register(proto::WORKER, "z/a");
+  }
+  void ExpectEnd(const std::string& news) {
+    EXPECT_EQ(group(1).state(), proto::Group::DONE);
+    EXPECT_THAT(news,
+                HasSubstr("group 1 ends: no member is left that knows how far the group has come"));
+    EXPECT_THAT(news, Not(HasSubstr("group 1 goes on")));
+    EXPECT_THAT(news, Not(HasSubstr("which goes on")));
+  }
+
+  NodeId late_;
+};
+
+TEST_F(GroupOfNewcomersTest, EndsWhenTheLastOldMemberDrains) { ExpectEnd(Drain(NodeId(4))); }
+
+TEST_F(GroupOfNewcomersTest, EndsWhenTheLastOldMemberLeaves) {
+  membership_.Leave(now_, NodeId(4), "");
+  ExpectEnd(Tick(absl::Seconds(1)));
+}
+
+TEST_F(GroupOfNewcomersTest, EndsWhenTheLastOldMemberIsEvicted) {
+  const std::string news = After([&] { adjustments_.Evict(NodeId(4), "too slow"); });
+  ExpectEnd(news);
+  EXPECT_THAT(news, HasSubstr("worker-1 evicted from group 1: too slow"));
+}
+
+TEST_F(GroupOfNewcomersTest, EndsWhenTheLastOldMemberIsMoved) {
+  ExpectEnd(After([&] { adjustments_.Move(now_, NodeId(4), GroupId(2), "too slow"); }));
+}
+
+TEST_F(GroupOfNewcomersTest, AWorkerThatWasToldThatItsGroupHasEndedIsNotPlaced) {
+  proto::HeartbeatRequest beat;
+  beat.mutable_away()->set_reason("left out of its group");
+  beat.mutable_away()->set_left_ms(60'000);
+  LetDie(4);
+  away_.OnHeartbeat(now_, late_, beat);
+  EXPECT_EQ(Tick(absl::Seconds(30)), "");
+  EXPECT_EQ(Tick(absl::Seconds(20)), "");
+  // It is back, and waits as long as any other late worker.
+  away_.OnHeartbeat(now_, late_, proto::HeartbeatRequest());
+  EXPECT_THAT(Tick(absl::Seconds(1)), HasSubstr("stands by"));
+  EXPECT_THAT(Tick(absl::Seconds(10)), HasSubstr("group 2 takes in worker-0"));
 }
 
 TEST_F(GroupsTest, AWorkerThatDrainsIsPlannedOutAndNotPlacedAgain) {
@@ -254,6 +343,30 @@ TEST_F(GroupsTest, ALateWorkerWaitsForOthersThenTheyMakeAGroup) {
   EXPECT_EQ(group(1).generation(), 1u);
 }
 
+TEST_F(GroupsTest, ANewGroupIsWaitedForAfterTheStepsOfGroupsNotOfProcesses) {
+  // The members of group 1 have been replaced: their processes have counted from 1 again.
+  BeatOfGroup(NodeId(3), 1, 1500);
+  Register(proto::WORKER);
+  Register(proto::WORKER);
+  EXPECT_THAT(last_, HasSubstr("waited for from step 1501 on"));
+}
+
+// The job continues the 1000 steps of an earlier one.
+class RestoredGroupsTest : public GroupsTest {
+ protected:
+  RestoredGroupsTest() : GroupsTest(1000) {}
+};
+
+TEST_F(RestoredGroupsTest, ALateGroupIsNoInitialGroup) {
+  EXPECT_EQ(group(1).first_step(), 1001u);
+  EXPECT_EQ(group(2).first_step(), 1001u);
+  Register(proto::WORKER);
+  Register(proto::WORKER);
+  ASSERT_EQ(view().groups_size(), 3);
+  EXPECT_EQ(group(3).first_step(), 1002u);
+  EXPECT_EQ((*ClusterView::Make(view()))->initial_groups(), 2u);
+}
+
 TEST_F(GroupsTest, GroupsThatEndedLongAgoLeaveTheView) {
   for (const uint64_t id : {3, 4, 5, 6}) Beat(id, 10);
   const int kept = 2 + static_cast<int>(kEndedGroupsKept);
@@ -281,7 +394,7 @@ TEST_F(GroupsTest, ALateWorkerThatHasWaitedMakesTheSmallestGroupLarger) {
   EXPECT_EQ(node(late).standby(), "");
 }
 
-TEST_F(GroupsTest, OtherWaitsHoldForThoseWhoWait) {
+TEST_F(GroupsTest, OtherWaitsHoldForWorkersThatWait) {
   Register(proto::WORKER, "z/b");
   EXPECT_EQ(Tick(absl::Seconds(3)), "");
   groups_.SetOptions({.placement_wait = absl::Seconds(4), .regroup_after = absl::Seconds(5)});
@@ -292,7 +405,7 @@ TEST_F(GroupsTest, OtherWaitsHoldForThoseWhoWait) {
 }
 
 TEST_F(GroupsTest, ARestartedSchedulerMakesNoGroupBeforeItKnowsTheSteps) {
-  Groups groups({}, state_);
+  Groups groups({}, state_, away_);
   Membership restarted({}, state_, groups);
   restarted.Start(now_);
   proto::RegisterRequest request;
@@ -340,13 +453,31 @@ TEST_F(GroupsTest, AnEvictedWorkerIsAliveInNoGroupAndNotPlaced) {
   EXPECT_EQ(node(NodeId(3)).home_group(), 0u);
 }
 
-TEST_F(GroupsTest, WhoseHomeHasEndedIsPlacedLikeALateOne) {
+TEST_F(GroupsTest, AWorkerWhoseHomeHasEndedIsPlacedLikeALateOne) {
   adjustments_.Evict(NodeId(3), "too slow");
   membership_.Leave(now_, NodeId(4), "");
   EXPECT_EQ(group(1).state(), proto::Group::DONE);
   adjustments_.Move(now_, NodeId(3), GroupId(), "may try again");
   EXPECT_EQ(node(NodeId(3)).home_group(), 0u);
   EXPECT_THAT(Tick(absl::Seconds(10)), HasSubstr("group 2 takes in worker-0"));
+}
+
+TEST_F(GroupsTest, AFullGroupTakesInNobody) {
+  const int full = static_cast<int>(kGroupMembersMax);
+  for (int id = 7; id < 7 + full - 2; ++id) {
+    proto::Node& worker = *state_.mutable_view()->add_nodes();
+    worker = node(NodeId(6));
+    worker.set_id(id);
+    worker.set_rank(id - 3);
+    state_.mutable_view()->mutable_groups(1)->add_members(id);
+  }
+  ASSERT_EQ(group(2).members_size(), full);
+  EXPECT_THAT(After([&] { adjustments_.Move(now_, NodeId(3), GroupId(2), "too slow"); }),
+              HasSubstr("worker-0 leaves group 1: too slow"));
+  EXPECT_EQ(group(2).members_size(), full);
+  EXPECT_EQ(node(NodeId(3)).home_group(), 0u) << "it is placed like a late worker";
+  const auto made = ClusterView::Make(view());
+  EXPECT_TRUE(made.ok()) << made.status();
 }
 
 TEST_F(GroupsTest, MembersThatHaveLeftAreNotTakenAlong) {

@@ -37,6 +37,7 @@ std::vector<LateWorker> LatePlacement::FindLate(absl::Time now) {
       continue;
     }
     const NodeId id(node.id());
+    if (away_.IsAway(now, id)) continue;
     const absl::Time since = late_since_.try_emplace(id, now).first->second;
     LateWorker& worker = late.emplace_back();
     worker.worker = {.node = id, .rank = node.rank(), .labels = node.labels()};
@@ -64,8 +65,6 @@ void LatePlacement::Place(absl::Time now, Transaction& change) {
   }
   for (const std::vector<NodeId>& workers : placement.new_groups) {
     const proto::Group& group = roster_.AddGroup(workers, change);
-    change.Edit(group).set_first_step(
-        std::max(roster_.highest_step(), state_.record().steps_before()) + 1);
     change.Add(LateGroupFormed{.group = GroupId(group.id()),
                                .members = NamesOf(view, workers),
                                .first_step = group.first_step()});

@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "scheduler/groups/away_workers.h"
 #include "scheduler/groups/group_roster.h"
 #include "scheduler/groups/groups_options.h"
 #include "scheduler/groups/worker_placement.h"
@@ -15,14 +16,16 @@ namespace covey::scheduler {
 
 // Gives a group to each ALIVE worker that has none although groups exist: workers that register
 // late, come back, or whose group has ended. PlaceLateWorkers has the rule. A worker that drains or
-// was evicted is not placed.
+// was evicted is not placed, and neither is one that is away: a program that was told with an error
+// that its group has ended takes no steps any more, and its new group would wait for it.
 //
-// Actor-confined, deterministic. `state` and `roster` outlive it. The waiting times of workers
-// start from 0 after a restart of the scheduler.
+// Actor-confined, deterministic. The constructor's references outlive it. The waiting times of
+// workers start from 0 after a restart of the scheduler.
 class LatePlacement {
  public:
-  LatePlacement(const GroupsOptions& options, const ClusterState& state, GroupRoster& roster)
-      : options_(options), state_(state), roster_(roster) {}
+  LatePlacement(const GroupsOptions& options, const ClusterState& state, const AwayWorkers& away,
+                GroupRoster& roster)
+      : options_(options), state_(state), away_(away), roster_(roster) {}
 
   // From the next call on.
   void SetOptions(const GroupsOptions& options) { options_ = options; }
@@ -40,6 +43,7 @@ class LatePlacement {
 
   GroupsOptions options_;
   const ClusterState& state_;
+  const AwayWorkers& away_;
   GroupRoster& roster_;
   std::map<NodeId, absl::Time> late_since_;
 };

@@ -46,7 +46,7 @@ class StragglerControllerTest : public ::testing::Test {
       group.set_state(proto::Group::ACTIVE);
       for (uint32_t i = 0; i < 3; ++i) group.add_members(2 + (id - 1) * 3 + i);
     }
-    groups_ = std::make_unique<Groups>(GroupsOptions(), state_);
+    groups_ = std::make_unique<Groups>(GroupsOptions(), state_, away_);
     adjustments_ = std::make_unique<GroupAdjustments>(state_, *groups_);
     stragglers_ = std::make_unique<StragglerController>(
         StragglerOptions{.highest = highest, .probation = absl::Seconds(30)}, state_, away_,

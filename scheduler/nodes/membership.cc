@@ -168,7 +168,7 @@ void Membership::OnHeartbeat(absl::Time now, NodeId node, const proto::Heartbeat
   health.probe = 0;
   if (request.has_progress()) health.progress = request.progress();
   if (FindNode(state_.view(), node)->role() == proto::WORKER) {
-    groups_.roster().OnProgress(node, health.progress.step());
+    groups_.roster().OnProgress(node, health.progress);
   }
   if (request.has_load()) health.load = request.load();
 }

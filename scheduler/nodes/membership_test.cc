@@ -56,7 +56,8 @@ class MembershipTest : public ::testing::Test {
 
   const MembershipOptions options_{.own_host = "h"};
   TestState state_{{.name = "job", .servers = 1, .groups = 2, .workers_per_group = 1}};
-  Groups groups_{{}, state_};
+  AwayWorkers away_{state_};
+  Groups groups_{{}, state_, away_};
   Membership membership_{options_, state_, groups_};
 };
 
@@ -444,7 +445,7 @@ TEST_F(MembershipTest, BeforeGroupsFormAWorkerMayComeBack) {
 
 TEST_F(MembershipTest, RecoveredNodesHaveGraceAndReviveByHeartbeat) {
   RegisterAll();
-  Groups groups({}, state_);
+  Groups groups({}, state_, away_);
   Membership restarted(options_, state_, groups);
   restarted.Start(kStart);
   EXPECT_EQ(restarted.NextDeath(), kStart + options_.restart_grace + options_.silence_min);

@@ -50,7 +50,8 @@ class ScalingTest : public ::testing::Test {
   }
 
   TestState state_;
-  Groups groups_{{}, state_};
+  AwayWorkers away_{state_};
+  Groups groups_{{}, state_, away_};
   Scaling scaling_{/*has_store=*/false, state_, groups_};
   Scaling with_store_{/*has_store=*/true, state_, groups_};
 };

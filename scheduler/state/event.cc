@@ -102,8 +102,8 @@ std::string Text(const GroupContinuesWithoutDraining& e) {
 }
 
 std::string Text(const GroupEnded& e) {
-  return absl::StrCat(Named(e.group), " ends with ", e.last_member,
-                      ": no member is left that knows how far the group has come");
+  return absl::StrCat(Named(e.group),
+                      " ends: no member is left that knows how far the group has come");
 }
 
 std::string Text(const GroupsPlanned& e) {
@@ -149,8 +149,10 @@ std::string Text(const WorkerMoved& e) {
 }
 
 std::string Text(const WorkerEvicted& e) {
-  return absl::StrCat(e.worker, " evicted from ", Named(e.from), ", which goes on as generation ",
-                      e.generation, Because(e.evidence));
+  return absl::StrCat(
+      e.worker, " evicted from ", Named(e.from),
+      e.generation == 0 ? "" : absl::StrCat(", which goes on as generation ", e.generation),
+      Because(e.evidence));
 }
 
 std::string Text(const ProducerQuarantined& e) {

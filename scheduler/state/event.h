@@ -101,9 +101,9 @@ struct GroupContinuesWithoutDraining {
   std::string draining = {};
   uint64_t generation = 0;
 };
+// No member is left, or only some that have not met the others yet.
 struct GroupEnded {
   GroupId group = {};
-  std::string last_member = {};
 };
 // Automatic groups have changed their members.
 struct GroupsPlanned {
@@ -151,7 +151,7 @@ struct WorkerMoved {
 struct WorkerEvicted {
   std::string worker = {};
   GroupId from = {};
-  uint64_t generation = 0;
+  uint64_t generation = 0;  // 0 = the group has ended
   std::string evidence = {};
 };
 
