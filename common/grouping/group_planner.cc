@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
+#include "common/base/plural.h"
 #include "common/grouping/local_search.h"
 #include "common/grouping/partition_candidates.h"
 
@@ -218,12 +219,12 @@ std::vector<std::vector<NodeId>> GroupPlan::Members() const {
 
 std::string GroupPlan::Explain() const {
   std::string text = absl::StrFormat(
-      "%d groups, %.4g samples/s%s x %.3g", groups.size(), samples_per_second * fit,
+      "%s, %.4g samples/s%s x %.3g", Plural(groups.size(), "group"), samples_per_second * fit,
       fit == 1 ? "" : absl::StrFormat(" (%.2g of the model's)", fit), statistical_factor);
   for (size_t i = 0; i < std::min(groups.size(), kGroupsExplained); ++i) {
     const PlannedGroup& group = groups[i];
-    absl::StrAppendFormat(&text, "; %d workers %.4g/s (compute %.4g ms, communication %.4g ms)",
-                          group.members.size(), group.samples_per_second,
+    absl::StrAppendFormat(&text, "; %s %.4g/s (compute %.4g ms, communication %.4g ms)",
+                          Plural(group.members.size(), "worker"), group.samples_per_second,
                           group.terms.compute_seconds * 1e3,
                           group.terms.communication_seconds * 1e3);
   }
@@ -307,12 +308,13 @@ ReplanDecision Replan(const std::vector<PlannedWorker>& workers,
   GroupPlan best = PlanGroups(workers, options);
   decision.gain = decision.plan.groups.empty() ? 0 : best.value() / decision.plan.value() - 1;
   const std::string change =
-      decision.replan ? absl::StrFormat("%d workers gone, %d new; ", gone, new_here) : "";
+      decision.replan ? absl::StrCat(Plural(gone, "worker"), " gone, ", new_here, " new; ") : "";
   const bool wrong_number =
       options.groups > 0 && kept.size() != std::min(options.groups, workers.size());
   if (wrong_number) {
-    decision.reason = absl::StrFormat("%s%d groups are wanted, %d are left: %s", change,
-                                      best.groups.size(), kept.size(), best.Explain());
+    decision.reason =
+        absl::StrFormat("%swanted: %s, left: %d; %s", change, Plural(best.groups.size(), "group"),
+                        kept.size(), best.Explain());
     decision.replan = true;
     decision.plan = std::move(best);
   } else if (decision.gain > gain_min) {

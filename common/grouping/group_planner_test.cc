@@ -366,7 +366,7 @@ TEST(GroupPlannerTest, ADepartureMovesNobodyElse) {
   EXPECT_TRUE(gone.replan);
   EXPECT_EQ(gone.plan.Members(),
             (Plan{Ids({10, 11, 12, 13}), Ids({14, 16, 17}), Ids({18, 19, 20, 21})}));
-  EXPECT_THAT(gone.reason, HasSubstr("1 workers gone, 0 new"));
+  EXPECT_THAT(gone.reason, HasSubstr("1 worker gone, 0 new"));
 
   // A new worker in the first rack goes there.
   workers.push_back({.node = NodeId(50), .rank = 50, .labels = "z/r0"});
@@ -382,7 +382,7 @@ TEST(GroupPlannerTest, ReplansWhenAGroupIsLost) {
       Replan(workers, {Ids({10, 11, 12, 13}), Ids({14, 15})}, {.groups = 2, .model = {}});
   EXPECT_TRUE(decision.replan);
   EXPECT_EQ(decision.plan.groups.size(), 2u);
-  EXPECT_THAT(decision.reason, HasSubstr("2 groups are wanted, 1 are left"));
+  EXPECT_THAT(decision.reason, HasSubstr("wanted: 2 groups, left: 1"));
 }
 
 TEST(GroupPlannerTest, ReplansFromNothing) {

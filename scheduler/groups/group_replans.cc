@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
@@ -25,14 +24,6 @@ std::vector<NodeId> AllOf(const std::vector<std::vector<NodeId>>& groups) {
   for (const std::vector<NodeId>& group : groups) all.insert(all.end(), group.begin(), group.end());
   std::sort(all.begin(), all.end());
   return all;
-}
-
-std::string SomeOf(std::vector<std::string> names) {
-  constexpr size_t kShown = 8;
-  const size_t more = names.size() - std::min(names.size(), kShown);
-  names.resize(names.size() - more);
-  return absl::StrCat(absl::StrJoin(names, ", "),
-                      more == 0 ? "" : absl::StrCat(" and ", more, " more"));
 }
 
 }  // namespace
@@ -120,7 +111,7 @@ void GroupReplans::PlaceWaiting(absl::Time now, const std::vector<NodeId>& worke
   const PlanInputs inputs = Inputs(now, workers, experience_);
   // Other groups may be better now. That is seen when the new workers have been measured.
   Apply(now, PlaceWorkers(inputs.workers, Present(), inputs.options()),
-        absl::StrCat(SomeOf(NamesOf(state_.view(), unplaced)), " waited for a group"));
+        absl::StrCat(ListNames(NamesOf(state_.view(), unplaced)), " waited for a group"));
   PutOff(now);
 }
 
@@ -136,7 +127,7 @@ PlanInputs GroupReplans::Inputs(absl::Time now, const std::vector<NodeId>& worke
                           EvaluateGroups(inputs.workers, present, inputs.model).samples_per_second);
   } else {
     inputs.sources.push_back(
-        absl::StrCat("waits for measurements of ", SomeOf(NamesOf(state_.view(), unmeasured))));
+        absl::StrCat("waits for measurements of ", ListNames(NamesOf(state_.view(), unmeasured))));
   }
   experience.AddTo(now, inputs.model);
   if (inputs.model.group_samples_per_step > 0) {

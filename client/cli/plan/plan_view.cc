@@ -14,6 +14,7 @@
 #include "client/cli/console/json_text.h"
 #include "client/cli/console/text_table.h"
 #include "client/cli/status/group_progress.h"
+#include "common/base/plural.h"
 #include "common/base/status_macros.h"
 #include "common/grouping/plan_inputs.h"
 
@@ -77,7 +78,7 @@ absl::Status CheckIsPlanned(const proto::StatusReply& status) {
 }
 
 std::string Heading(const PlanPage& page) {
-  std::string text = absl::StrCat(page.present.groups.size(), " groups, ",
+  std::string text = absl::StrCat(Plural(page.present.groups.size(), "group"), ", ",
                                   page.automatic ? "chosen by the scheduler" : "as configured");
   if (page.next_seconds > 0) {
     absl::StrAppend(&text, ", which looks again in ", ShowSeconds(page.next_seconds));

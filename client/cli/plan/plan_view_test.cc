@@ -82,7 +82,7 @@ TEST(PlanViewTest, ShowsWhatTheGroupsDoAndWhatOthersWouldBring) {
                                               ElementsAre("worker-2", "worker-3")));
   EXPECT_GT(page->gain(), 3);
   const std::string text = PlanText(*page);
-  EXPECT_THAT(text, HasSubstr("1 groups, chosen by the scheduler, which looks again in 12 s"));
+  EXPECT_THAT(text, HasSubstr("1 group, chosen by the scheduler, which looks again in 12 s"));
   EXPECT_THAT(text, HasSubstr("36 (-10 %)"));
   EXPECT_THAT(text, HasSubstr("best"));
   EXPECT_THAT(text, HasSubstr("as many as now"));
@@ -98,7 +98,7 @@ TEST(PlanViewTest, AJobWithOrderedGroupsGetsTheSameAdvice) {
   status.mutable_plan()->set_next_ms(0);
   const auto page = MakePlanPage(status);
   ASSERT_TRUE(page.ok()) << page.status();
-  EXPECT_THAT(PlanText(*page), HasSubstr("1 groups, as configured\n"));
+  EXPECT_THAT(PlanText(*page), HasSubstr("1 group, as configured\n"));
   EXPECT_THAT(PlanText(*page), HasSubstr("see --groups auto"));
 }
 
