@@ -55,9 +55,15 @@ std::vector<ExampleLedger::Range> ExampleLedger::Unfinished(const proto::WorkIte
   return finished_.Missing(PositionsOf(item));
 }
 
-bool ExampleLedger::MayHold(NodeId node) const {
+bool ExampleLedger::Holds(NodeId node, std::optional<uint64_t> pass) const {
   const auto leased = leased_.find(node);
-  return !orphaned_.empty() || (leased != leased_.end() && !leased->second.empty());
+  if (leased == leased_.end()) return false;
+  const Range bounds = pass ? BoundsOf(*pass) : Range{0, total()};
+  return leased->second.LowestIn(bounds, 1).count > 0;
+}
+
+bool ExampleLedger::MayHold(NodeId node) const {
+  return !orphaned_.empty() || Holds(node, std::nullopt);
 }
 
 void ExampleLedger::Finish(const proto::WorkItem& item) {
@@ -71,12 +77,12 @@ void ExampleLedger::Finish(const proto::WorkItem& item) {
   finished_.Add(range);
 }
 
-void ExampleLedger::GiveBack(NodeId node, const proto::WorkItem& item) {
-  const Range range = PositionsOf(item);
-  if (const auto leased = leased_.find(node); leased != leased_.end()) {
-    free_.Add(leased->second.Remove(range));
-  }
-  free_.Add(orphaned_.Remove(range));
+uint64_t ExampleLedger::GiveBack(NodeId node, const proto::WorkItem& item) {
+  const auto leased = leased_.find(node);
+  if (leased == leased_.end()) return 0;
+  const uint64_t before = free_.size();
+  free_.Add(leased->second.Remove(PositionsOf(item)));
+  return free_.size() - before;
 }
 
 bool ExampleLedger::HasNothingToGive(uint64_t pass) const {

@@ -58,6 +58,8 @@ class ExampleLedger {
   Range PositionsOf(const proto::WorkItem& item) const;
   // The part of an item that is not finished, in growing order.
   std::vector<Range> Unfinished(const proto::WorkItem& item) const;
+  // Whether examples are leased to the node: of this pass or, without one, of any.
+  bool Holds(NodeId node, std::optional<uint64_t> pass) const;
   // Whether examples are leased to the node, or to an unknown holder, which it may be.
   bool MayHold(NodeId node) const;
   // Whether a node that has not asked since the restart may be such an unknown holder: until the
@@ -65,7 +67,10 @@ class ExampleLedger {
   bool MayHoldSilently() const { return !orphaned_.empty() && !orphaned_lease_is_over_; }
 
   void Finish(const proto::WorkItem& item);
-  void GiveBack(NodeId node, const proto::WorkItem& item);
+  // Frees what is leased to the node. What is orphaned stays so: the request may be a copy of one
+  // that was received before the restart, so that another node holds the examples by now. Returns
+  // the number of examples.
+  uint64_t GiveBack(NodeId node, const proto::WorkItem& item);
   // The next items, at most `wanted`, of this pass or, without one, of any; the caller leases them.
   std::vector<Range> Take(uint32_t wanted, std::optional<uint64_t> pass = std::nullopt);
   void LeaseTo(NodeId node, const std::vector<Range>& items);
