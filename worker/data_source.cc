@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -32,6 +33,15 @@ constexpr absl::Duration kCloseMax = absl::Seconds(2);
 // How long members that may end wait for the others before they take part in another step.
 constexpr absl::Duration kMeetMax = absl::Milliseconds(300);
 constexpr absl::Duration kMeetAnswerMax = absl::Minutes(10);
+
+// What a request to the scheduler is for. At most one of each purpose is under way: a report waits
+// for the scheduler's log, and returns that overtook each other would be taken for old ones.
+enum class Purpose {
+  kItems,
+  kReport,
+  kReturn,
+  kRecall,  // waits until the scheduler wants examples back
+};
 
 // Without a pass.
 proto::WorkRequest MakeRequest(const DataSource::Options& options) {
@@ -63,10 +73,13 @@ struct DataSource::State {
   mutable Mutex mutex;
   CondVar changed;
   LocalWorkQueue work ABSL_GUARDED_BY(mutex);
-  // One request for items and one report at a time, because a report waits for the scheduler's log.
-  bool asking ABSL_GUARDED_BY(mutex) = false;
-  bool reporting ABSL_GUARDED_BY(mutex) = false;
+  std::set<Purpose> under_way ABSL_GUARDED_BY(mutex);
+  // Of the return that is under way.
+  std::vector<proto::WorkItem> returned ABSL_GUARDED_BY(mutex);
+  // When the scheduler is asked for items again, and when it may be asked whether to return some.
   absl::Time ask_again ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
+  absl::Time await_recall_again ABSL_GUARDED_BY(mutex) = absl::InfiniteFuture();
+  bool is_recalled ABSL_GUARDED_BY(mutex) = false;
   bool all_done ABSL_GUARDED_BY(mutex) = false;
   bool closed ABSL_GUARDED_BY(mutex) = false;
   uint64_t examples_finished ABSL_GUARDED_BY(mutex) = 0;
@@ -94,6 +107,17 @@ struct DataSource::State {
     work.TakeUntrained();
     ask_again = absl::InfinitePast();
   }
+  bool is_under_way(Purpose purpose) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return under_way.contains(purpose);
+  }
+  using Requests = std::vector<std::pair<Purpose, proto::Envelope>>;
+  // Appends a request that is under way from now on.
+  proto::WorkRequest& Begin(Purpose purpose, Requests& requests)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // The requests that are due.
+  Requests BeginDue(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void End(absl::Time now, Purpose purpose, const proto::WorkReply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void TakeReply(const proto::WorkReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     for (const proto::WorkItem& item : reply.items()) {
       const bool fits = item.pass() < options.passes && item.first() < options.examples &&
@@ -104,6 +128,7 @@ struct DataSource::State {
     examples_finished = std::max(examples_finished, reply.examples_finished());
     passes_finished = std::max(passes_finished, reply.passes_finished());
     group_pass = reply.group_pass();
+    is_recalled = is_recalled || reply.return_untrained();
     if (meets() && is_new && group_pass > pass) GoTo(group_pass);
   }
 };
@@ -132,7 +157,7 @@ absl::StatusOr<std::unique_ptr<DataSource>> DataSource::Open(Worker& worker,
   State& state = *source->state_;
   MutexLock lock(state.mutex);
   const absl::Time until = MonotonicNow() + patience;
-  while (state.asking && MonotonicNow() < until) {
+  while (state.is_under_way(Purpose::kItems) && MonotonicNow() < until) {
     state.changed.WaitFor(state.mutex, until - MonotonicNow());
   }
   COVEY_RETURN_IF_ERROR(state.failure);
@@ -150,19 +175,24 @@ DataSource::~DataSource() {
   bool leaves = false;
   {
     MutexLock lock(state_->mutex);
-    while (state_->reporting && MonotonicNow() < until) {
+    while ((state_->is_under_way(Purpose::kReport) || state_->is_under_way(Purpose::kReturn)) &&
+           MonotonicNow() < until) {
       state_->changed.WaitFor(state_->mutex, until - MonotonicNow());
     }
     state_->closed = true;
+    const bool reporting = state_->is_under_way(Purpose::kReport);
     if (!state_->failure.ok()) return;
     last = state_->MakeRequest();
     TakeReport(state_->work, last);
     // A report that is still under way may arrive after this one.
-    if (state_->reporting) last.clear_finished_step();
+    if (reporting) last.clear_finished_step();
     // Its place in a pass ends, so that no member and no snapshot waits for it.
-    leaves = state_->meets() && !state_->all_done && !state_->reporting;
+    leaves = state_->meets() && !state_->all_done && !reporting;
     if (leaves) last.set_pass(options_.passes);
-    for (proto::WorkItem& item : state_->work.TakeUntrained()) {
+    // Once this request has arrived, a return that is still under way counts for nothing.
+    std::vector<proto::WorkItem> returned = state_->returned;
+    for (proto::WorkItem& item : state_->work.TakeUntrained()) returned.push_back(std::move(item));
+    for (proto::WorkItem& item : returned) {
       // The scheduler takes back the other items when this worker leaves.
       if (last.returned_size() == static_cast<int>(kWorkItemsPerRequestMax)) break;
       *last.add_returned() = std::move(item);
@@ -174,47 +204,76 @@ DataSource::~DataSource() {
   state_->connection.Request(std::move(envelope), kCloseMax).status().IgnoreError();
 }
 
-void DataSource::Ask(const std::shared_ptr<State>& state) {
-  std::vector<proto::Envelope> requests;
-  {
-    MutexLock lock(state->mutex);
-    if (state->closed || !state->failure.ok()) return;
-    const uint64_t wanted = state->work.Wanted(kAhead);
-    if (!state->asking && !state->done() && state->work.waiting() < wanted &&
-        MonotonicNow() >= state->ask_again) {
-      state->asking = true;
-      proto::WorkRequest& request = *requests.emplace_back().mutable_work_request();
-      request = state->MakeRequest();
-      const uint64_t items =
-          (2 * wanted - state->work.waiting() - 1) / state->options.item_examples + 1;
-      request.set_wanted(static_cast<uint32_t>(std::min<uint64_t>(items, kWorkItemsPerRequestMax)));
-    }
-    if (!state->reporting && state->work.HasReport(MonotonicNow())) {
-      state->reporting = true;
-      proto::WorkRequest& request = *requests.emplace_back().mutable_work_request();
-      request = state->MakeRequest();
-      TakeReport(state->work, request);
+proto::WorkRequest& DataSource::State::Begin(Purpose purpose, Requests& requests) {
+  under_way.insert(purpose);
+  requests.emplace_back(purpose, proto::Envelope());
+  proto::WorkRequest& request = *requests.back().second.mutable_work_request();
+  request = MakeRequest();
+  return request;
+}
+
+DataSource::State::Requests DataSource::State::BeginDue(absl::Time now) {
+  Requests due;
+  if (closed || !failure.ok()) return due;
+  if (is_recalled && !is_under_way(Purpose::kReturn)) {
+    is_recalled = false;
+    returned = work.TakeWaiting(kWorkItemsPerRequestMax);
+    if (!returned.empty()) {
+      proto::WorkRequest& request = Begin(Purpose::kReturn, due);
+      for (const proto::WorkItem& item : returned) *request.add_returned() = item;
     }
   }
-  for (proto::Envelope& request : requests) {
-    const bool is_report = request.work_request().wanted() == 0;
-    const auto answered = [state, is_report](absl::Time now, const absl::Status& status,
-                                             const proto::Envelope* reply, Outbox&) {
+  const uint64_t wanted = work.Wanted(kAhead);
+  if (!is_under_way(Purpose::kItems) && !done() && work.waiting() < wanted && now >= ask_again) {
+    const uint64_t items = (2 * wanted - work.waiting() - 1) / options.item_examples + 1;
+    Begin(Purpose::kItems, due)
+        .set_wanted(static_cast<uint32_t>(std::min<uint64_t>(items, kWorkItemsPerRequestMax)));
+  }
+  if (!is_under_way(Purpose::kReport) && work.HasReport(now)) {
+    TakeReport(work, Begin(Purpose::kReport, due));
+  }
+  if (!is_under_way(Purpose::kRecall) && !done() && work.waiting() > 0 &&
+      now >= await_recall_again) {
+    Begin(Purpose::kRecall, due);
+  }
+  return due;
+}
+
+void DataSource::State::End(absl::Time now, Purpose purpose, const proto::WorkReply& reply) {
+  const uint64_t waiting_before = work.waiting();
+  TakeReply(reply);
+  const bool brought_items = work.waiting() > waiting_before;
+  const absl::Time again = now + absl::Milliseconds(reply.ask_again_ms());
+  if (purpose == Purpose::kItems && brought_items) {
+    // A scheduler of release 0.1.0 recalls nothing. It says when to ask again only without items.
+    await_recall_again = again > now ? absl::InfinitePast() : absl::InfiniteFuture();
+  } else if (purpose == Purpose::kItems || reply.return_untrained()) {
+    ask_again = again;
+  }
+  if (purpose == Purpose::kRecall) await_recall_again = again;
+}
+
+void DataSource::Ask(const std::shared_ptr<State>& state) {
+  State::Requests requests;
+  {
+    MutexLock lock(state->mutex);
+    requests = state->BeginDue(MonotonicNow());
+  }
+  for (auto& [purpose, request] : requests) {
+    const auto answered = [state, purpose = purpose](absl::Time now, const absl::Status& status,
+                                                     const proto::Envelope* reply, Outbox&) {
       {
         MutexLock lock(state->mutex);
-        (is_report ? state->reporting : state->asking) = false;
+        state->under_way.erase(purpose);
+        if (purpose == Purpose::kReturn) state->returned.clear();
         if (status.ok()) {
-          const proto::WorkReply& body = reply->work_reply();
-          state->TakeReply(body);
-          if (!is_report && body.items().empty()) {
-            state->ask_again = now + absl::Milliseconds(body.ask_again_ms());
-          }
+          state->End(now, purpose, reply->work_reply());
         } else {
           state->failure.Update(status);
         }
         state->changed.NotifyAll();
       }
-      if (is_report) Ask(state);
+      Ask(state);
     };
     const bool posted = state->connection.Post([state, request = std::move(request), answered](
                                                    absl::Time now, Outbox& outbox) {
@@ -240,7 +299,8 @@ absl::StatusOr<std::span<const uint32_t>> DataSource::Take(uint64_t samples) {
       if (!pieces.empty()) state_->is_new = false;
       break;
     }
-    const absl::Time next = state_->asking ? until : std::min(until, state_->ask_again);
+    const absl::Time next =
+        state_->is_under_way(Purpose::kItems) ? until : std::min(until, state_->ask_again);
     state_->changed.WaitFor(state_->mutex, std::max(next - now, absl::Milliseconds(1)));
   }
   batch_.clear();
@@ -256,7 +316,7 @@ void DataSource::Finish(size_t under_way) {
   {
     MutexLock lock(state_->mutex);
     state_->work.Finish(under_way, worker_.core().steps());
-    if (state_->reporting || !state_->work.HasReport(MonotonicNow())) return;
+    if (state_->is_under_way(Purpose::kReport) || !state_->work.HasReport(MonotonicNow())) return;
   }
   Ask(state_);
 }
@@ -346,7 +406,7 @@ absl::StatusOr<bool> DataSource::NextPass() {
   {
     MutexLock lock(state_->mutex);
     // A report tells the pass in which it was sent, so it arrives before.
-    while (state_->reporting && state_->failure.ok()) {
+    while (state_->is_under_way(Purpose::kReport) && state_->failure.ok()) {
       state_->changed.WaitFor(state_->mutex, kMeetMax);
     }
     COVEY_RETURN_IF_ERROR(state_->failure);

@@ -51,9 +51,14 @@ namespace covey::worker {
 // groups are synchronous. No member stops by itself: members learn of `done` at different times,
 // and MeetAtEnd finds the step that is the last one for all.
 //
-// Exactly-once delivery holds for reported examples. A worker that dies in the few milliseconds
-// after its step was applied and before its report has arrived leaves examples that are trained a
-// second time. For a scheduler that restarts see scheduler/work/data_dispatcher.h.
+// At the end of a pass a slow worker returns the examples that Take has not returned, as soon as
+// others have none left; also while its program trains. So it delays the end of the pass by about
+// one of its steps; see scheduler/work/recalls.h.
+//
+// Exactly-once delivery holds for reported examples. Reports follow each other every half second,
+// because the scheduler answers each when it is in its log. So a worker that dies leaves examples
+// that are trained a second time: those of its steps in the last half second, or of its last step
+// if that is longer. For a scheduler that restarts see scheduler/work/data_dispatcher.h.
 //
 // Thread-safety: one thread, that of the worker, which outlives this. The destructor reports the
 // trained examples, returns the rest, and waits for that up to two seconds.

@@ -101,11 +101,12 @@ class FakeScheduler : public proto::Scheduler::Service {
     return status;
   }
 
-  // Whether a request so far `fits`.
-  bool Has(const std::function<bool(const proto::WorkRequest&)>& fits) {
+  // How many requests so far `fits`; and whether any does.
+  int64_t Count(const std::function<bool(const proto::WorkRequest&)>& fits) {
     MutexLock lock(mutex_);
-    return std::any_of(requests_.begin(), requests_.end(), fits);
+    return std::count_if(requests_.begin(), requests_.end(), fits);
   }
+  bool Has(const std::function<bool(const proto::WorkRequest&)>& fits) { return Count(fits) > 0; }
   // The first request so far that `fits`; waits for one, and returns nothing when none comes.
   bool Await(const std::function<bool(const proto::WorkRequest&)>& fits) {
     MutexLock lock(mutex_);
@@ -318,6 +319,71 @@ TEST_F(DataSourceTest, ReportsTheStepsOfItsGroup) {
   };
   for (uint64_t number = 45; !told() && MonotonicNow() < until; ++number) step(number);
   EXPECT_TRUE(told());
+}
+
+// Whether the request does nothing but wait for a recall.
+bool WaitsForRecall(const proto::WorkRequest& request) {
+  return request.wanted() == 0 && request.finished().empty() && request.returned().empty() &&
+         request.finished_step() == 0;
+}
+
+TEST_F(DataSourceTest, ReturnsWhatItHasNotBegunWhileItsProgramTrains) {
+  std::atomic<bool> is_recalled = false;
+  ASSERT_NO_FATAL_FAILURE(Join([&](const proto::WorkRequest& request, proto::WorkReply& reply) {
+    const grpc::Status status = InOrder()(request, reply);
+    if (WaitsForRecall(request)) {
+      reply.set_return_untrained(is_recalled);
+      reply.clear_ask_again_ms();
+    }
+    return status;
+  }));
+  const auto source = Open({.name = "set", .examples = 8, .item_examples = 2, .passes = 1});
+  ASSERT_NE(source, nullptr);
+  EXPECT_THAT(source->Take(2).value(), ElementsAre(0, 1));
+  source->Finish(1);
+  EXPECT_THAT(source->Take(2).value(), ElementsAre(2, 3));
+  ASSERT_TRUE(scheduler_->Await(WaitsForRecall));
+  is_recalled = true;
+  EXPECT_TRUE(scheduler_->Await([](const proto::WorkRequest& request) {
+    return ExamplesIn(request.returned()) == 4 && request.wanted() == 0;
+  }));
+  EXPECT_FALSE(scheduler_->Has([](const proto::WorkRequest& request) {
+    return std::any_of(request.returned().begin(), request.returned().end(),
+                       [](const proto::WorkItem& item) { return item.first() < 4; });
+  })) << "in training";
+  EXPECT_THAT(source->Take(2).value(), IsEmpty());
+}
+
+// Found by simulation, where a worker asked without a pause. Others have trained what it holds.
+TEST_F(DataSourceTest, WaitsForNoRecallOnceAllIsFinished) {
+  ASSERT_NO_FATAL_FAILURE(Join([&](const proto::WorkRequest& request, proto::WorkReply& reply) {
+    const grpc::Status status = InOrder()(request, reply);
+    if (!WaitsForRecall(request)) return status;
+    reply.set_done(true);
+    reply.clear_ask_again_ms();
+    return status;
+  }));
+  auto source = Open({.name = "set", .examples = 8, .item_examples = 2, .passes = 1});
+  ASSERT_NE(source, nullptr);
+  ASSERT_TRUE(scheduler_->Await(WaitsForRecall));
+  EXPECT_THAT(source->Take(2).value(), SizeIs(2));
+  source->Finish(0);
+  ASSERT_TRUE(scheduler_->Await(
+      [](const proto::WorkRequest& request) { return request.finished_size() > 0; }));
+  source.reset();
+  EXPECT_EQ(scheduler_->Count(WaitsForRecall), 1);
+}
+
+TEST_F(DataSourceTest, WaitsForNoRecallOfASchedulerThatDoesNotKnowThem) {
+  ASSERT_NO_FATAL_FAILURE(Join([this](const proto::WorkRequest& request, proto::WorkReply& reply) {
+    const grpc::Status status = InOrder()(request, reply);
+    if (!reply.items().empty()) reply.clear_ask_again_ms();
+    return status;
+  }));
+  const auto source = Open({.name = "set", .examples = 10, .item_examples = 2, .passes = 2});
+  ASSERT_NE(source, nullptr);
+  EXPECT_THAT(TakeAll(*source), SizeIs(20));
+  EXPECT_FALSE(scheduler_->Has(WaitsForRecall));
 }
 
 TEST_F(DataSourceTest, TakesPartWithoutExamplesWhenNoneAreThere) {

@@ -16,6 +16,8 @@ namespace {
 
 // When a worker that got no items, because all are leased, should ask again.
 constexpr uint32_t kAskAgainMs = 50;
+// The same for a worker that is to return items: others, which wait, come first.
+constexpr uint32_t kReturnedAskAgainMs = 4 * kAskAgainMs;
 
 std::string Describe(const proto::WorkItem& item) {
   return absl::StrCat("examples [", item.first(), ", ", item.first() + item.count(), ") of pass ",
@@ -112,7 +114,13 @@ void DataDispatcher::OnRequest(absl::Time now, const Message& message,
   const NodeId node = message.from().node;
   if (FindRecord(request.name()) == nullptr) AddDataset(request, node, change);
   Dataset& dataset = datasets_.at(request.name());
-  if (AsksForPass(request)) {
+  if (WaitsForRecall(message, dataset)) {
+    if (const std::optional<Message> other = dataset.recalls.Wait(now, message)) {
+      answers.push_back({*other, absl::OkStatus(), ReplyOf(*other, dataset, {})});
+    }
+    return change.Commit();
+  }
+  if (TellsNothing(request) && !request.has_pass()) {
     const absl::Status known = AssignPass(now, message, dataset);
     answers.push_back(
         {message, known, known.ok() ? ReplyOf(message, dataset, {}) : proto::WorkReply()});
@@ -122,14 +130,16 @@ void DataDispatcher::OnRequest(absl::Time now, const Message& message,
   const bool is_late_copy = place == MemberPasses::Outcome::kLateCopy;
   cut_.Note(message, place);
   for (const proto::WorkItem& item : request.finished()) dataset.ledger.Finish(item);
-  TakeBack(message, dataset);
+  TakeBack(message, dataset, change);
   if (Leaves(request) && !is_late_copy) dataset.ledger.Release(node);
   std::vector<Range> items;
   // A pass that is named does not begin before all earlier ones are finished.
   const bool has_begun = request.pass() <= FindRecord(request.name())->pass();
   if (request.wanted() > 0 && !is_late_copy && !Leaves(request) && has_begun) {
     items = Give(now, message, dataset, change);
+    if (items.empty()) Recall(now, message, dataset, answers);
   }
+  EndIdleWait(node, dataset, answers);
   if (request.finished().empty()) {
     answers.push_back({message, absl::OkStatus(), ReplyOf(message, dataset, items)});
   } else {
@@ -172,13 +182,50 @@ MemberPasses::Outcome DataDispatcher::NotePass(const Message& message, Dataset& 
 // duplicate; the items that it returns may have been leased to the node again. Requests for items
 // and requests that return items are counted separately, because one of each may be in flight.
 
-void DataDispatcher::TakeBack(const Message& message, Dataset& dataset) const {
+void DataDispatcher::TakeBack(const Message& message, Dataset& dataset, Transaction& change) const {
   const proto::WorkRequest& request = message.envelope.work_request();
   const NodeId node = message.from().node;
   const uint64_t id = message.envelope.header().request_id();
   if (request.returned().empty() || id <= dataset.returned[node]) return;
   dataset.returned[node] = id;
-  for (const proto::WorkItem& item : request.returned()) dataset.ledger.GiveBack(node, item);
+  uint64_t examples = 0;
+  for (const proto::WorkItem& item : request.returned()) {
+    examples += dataset.ledger.GiveBack(node, item);
+  }
+  if (dataset.recalls.NoteReturned(node) && examples > 0) {
+    change.Add(ExamplesReclaimed{.dataset = request.name(), .examples = examples, .from = node});
+  }
+}
+
+bool DataDispatcher::WaitsForRecall(const Message& message, const Dataset& dataset) {
+  const proto::WorkRequest& request = message.envelope.work_request();
+  const NodeId node = message.from().node;
+  if (!TellsNothing(request) || Leaves(request)) return false;
+  // A node that is in a pass, and names none, asks for it.
+  if (!request.has_pass() && dataset.passes.LatestOf(nullptr, node)) return false;
+  return dataset.ledger.Holds(node, PassOf(request));
+}
+
+void DataDispatcher::Recall(absl::Time now, const Message& message, Dataset& dataset,
+                            std::vector<Answer>& answers) const {
+  const NodeId node = message.from().node;
+  const bool is_newest =
+      dataset.given.at(node).request_id == message.envelope.header().request_id();
+  if (!is_newest || dataset.ledger.Holds(node, PassOf(message.envelope.work_request()))) return;
+  const std::optional<Message> holder = dataset.recalls.Recall(now, message);
+  if (!holder) return;
+  proto::WorkReply reply = ReplyOf(*holder, dataset, {});
+  reply.set_return_untrained(true);
+  reply.set_ask_again_ms(kReturnedAskAgainMs);
+  answers.push_back({*holder, absl::OkStatus(), reply});
+}
+
+void DataDispatcher::EndIdleWait(NodeId node, Dataset& dataset,
+                                 std::vector<Answer>& answers) const {
+  const Message* wait = dataset.recalls.WaitOf(node);
+  if (wait == nullptr || WaitsForRecall(*wait, dataset)) return;
+  const Message request = *dataset.recalls.EndWait(node);
+  answers.push_back({request, absl::OkStatus(), ReplyOf(request, dataset, {})});
 }
 
 std::vector<DataDispatcher::Range> DataDispatcher::Give(absl::Time now, const Message& message,
@@ -193,10 +240,8 @@ std::vector<DataDispatcher::Range> DataDispatcher::Give(absl::Time now, const Me
     // answered then. In that case no node holds the items of this reply.
     const bool may_be_copy =
         dataset.is_recovered && given.request_id == 0 && node < first_newcomer_;
-    given = {
-        .request_id = id,
-        .items = dataset.ledger.Take(
-            request.wanted(), request.has_pass() ? std::optional(request.pass()) : std::nullopt)};
+    given = {.request_id = id, .items = dataset.ledger.Take(request.wanted(), PassOf(request))};
+    if (!given.items.empty()) dataset.recalls.NoteGiven(now, node);
     if (may_be_copy) {
       dataset.ledger.LeaseAsOrphaned(given.items, now + kLease);
     } else {
@@ -213,6 +258,13 @@ std::vector<DataDispatcher::Range> DataDispatcher::Give(absl::Time now, const Me
 void DataDispatcher::Tick(absl::Time now, std::vector<Answer>& answers) {
   Transaction change(state_);
   RecordDue(now, change, answers);
+  for (auto& [name, dataset] : datasets_) {
+    for (const Message& request : dataset.recalls.TakeExpired(now)) {
+      proto::WorkReply reply = ReplyOf(request, dataset, {});
+      reply.clear_ask_again_ms();
+      answers.push_back({request, absl::OkStatus(), reply});
+    }
+  }
   change.Commit();
 }
 
@@ -276,7 +328,7 @@ proto::WorkReply DataDispatcher::ReplyOf(const Message& message, const Dataset& 
   reply.set_passes_finished(FindRecord(message.envelope.work_request().name())->pass());
   reply.set_group_pass(dataset.passes.LatestOf(FindActiveGroupOf(state_.view(), node), node)
                            .value_or(reply.passes_finished()));
-  if (items.empty() && !reply.done()) reply.set_ask_again_ms(kAskAgainMs);
+  if (!reply.done()) reply.set_ask_again_ms(kAskAgainMs);
   return reply;
 }
 
@@ -287,12 +339,15 @@ void DataDispatcher::OnDeparture(absl::Time now, NodeId node, std::vector<Answer
     dataset.passes.Forget(node);
     dataset.given.erase(node);
     dataset.returned.erase(node);
+    const absl::Status departed =
+        absl::AbortedError(absl::StrCat("work '", name, "': node ", node.value(), " has departed"));
     if (const auto report = dataset.reports.find(node); report != dataset.reports.end()) {
       // Its examples count as finished nevertheless.
-      answers.push_back({std::move(report->second),
-                         absl::AbortedError(absl::StrCat("work '", name, "': node ", node.value(),
-                                                         " has departed"))});
+      answers.push_back({std::move(report->second), departed});
       dataset.reports.erase(report);
+    }
+    if (std::optional<Message> wait = dataset.recalls.Forget(node)) {
+      answers.push_back({*std::move(wait), departed});
     }
     if (const uint64_t examples = dataset.ledger.Release(node); examples > 0) {
       change.Add(ExamplesReclaimed{.dataset = name, .examples = examples, .from = node});
@@ -306,7 +361,7 @@ absl::Time DataDispatcher::NextTick() const {
   absl::Time next = absl::InfiniteFuture();
   for (const auto& [name, dataset] : datasets_) {
     next = std::min(next, dataset.ledger.orphaned_until());
-    next = std::min(next, RecordAt(dataset));
+    next = std::min({next, RecordAt(dataset), dataset.recalls.NextExpiry()});
   }
   return next;
 }

@@ -16,6 +16,7 @@
 #include "scheduler/work/data_cut.h"
 #include "scheduler/work/example_ledger.h"
 #include "scheduler/work/member_passes.h"
+#include "scheduler/work/recalls.h"
 
 namespace covey::scheduler {
 
@@ -23,7 +24,9 @@ namespace covey::scheduler {
 // ExampleLedger shows the life of an example.
 //
 //   WorkRequest ─┬─ wants items ────▶ answered at once
-//                └─ reports items ──▶ waits for the next record ──▶ answered
+//                ├─ reports items ──▶ waits for the next record ──▶ answered
+//                └─ tells nothing, and its sender holds items ──▶ waits until some are recalled,
+//                   for at most Recalls::kWaitMax ──▶ answered
 //
 // Invariants:
 //  1. Each example of each pass is reported finished, with an OK answer, exactly once; unless its
@@ -36,6 +39,9 @@ namespace covey::scheduler {
 //  3. A request that is repeated is answered as the first time.
 //  4. A request that names a pass gets items of that pass only, and none before all earlier passes
 //     are finished. A late copy of it, after the node has named another one, gets none.
+//  5. An example that is recalled (Recalls) is leased to its holder until the holder returns it.
+//     Only the holder knows what it has begun to train; it returns the rest. A lost or repeated
+//     message changes nothing.
 //
 // Members that meet at the end of each pass name the pass in which they are (MemberPasses). The end
 // of the latest pass that is named is recorded as soon as the end of training is.
@@ -65,9 +71,10 @@ class DataDispatcher {
   // RESOURCE_EXHAUSTED: too many data sets; UNAVAILABLE: it asks for the pass of its group, and a
   // restarted scheduler has not heard the members yet, for at most kLease.
   void OnRequest(absl::Time now, const Message& request, std::vector<Answer>& answers);
-  // Makes reports ready to be logged, and ends expired leases. Appends the replies to the reports.
+  // Makes reports ready to be logged, and ends expired leases. Appends the replies to the reports,
+  // and to requests that have waited long enough for a recall.
   void Tick(absl::Time now, std::vector<Answer>& answers);
-  // A node is no longer ALIVE: frees its examples. Appends the replies to its reports: ABORTED.
+  // A node is no longer ALIVE: frees its examples. Appends the replies to its requests: ABORTED.
   void OnDeparture(absl::Time now, NodeId node, std::vector<Answer>& answers);
   // When Tick has to be called.
   absl::Time NextTick() const;
@@ -104,6 +111,7 @@ class DataDispatcher {
     std::map<NodeId, uint64_t> returned = {};
     // By node, reports that wait for the next record.
     std::map<NodeId, Message> reports = {};
+    Recalls recalls = {};
   };
 
   absl::Status Check(const proto::WorkRequest& request) const;
@@ -113,7 +121,14 @@ class DataDispatcher {
   // finished. UNAVAILABLE as OnRequest.
   absl::Status AssignPass(absl::Time now, const Message& message, Dataset& dataset);
   static MemberPasses::Outcome NotePass(const Message& message, Dataset& dataset);
-  void TakeBack(const Message& message, Dataset& dataset) const;
+  void TakeBack(const Message& message, Dataset& dataset, Transaction& change) const;
+  // Whether the request has nothing to do but wait for a recall.
+  static bool WaitsForRecall(const Message& message, const Dataset& dataset);
+  // The sender has asked in vain.
+  void Recall(absl::Time now, const Message& message, Dataset& dataset,
+              std::vector<Answer>& answers) const;
+  // A node that holds nothing any more does not wait for a recall.
+  void EndIdleWait(NodeId node, Dataset& dataset, std::vector<Answer>& answers) const;
   // The items for a request; the same ones when it is retried.
   std::vector<Range> Give(absl::Time now, const Message& message, Dataset& dataset,
                           Transaction& change) const;

@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "scheduler/state/cluster_state_fixture.h"
+#include "scheduler/work/request_check.h"
 
 namespace covey::scheduler {
 namespace {
@@ -290,10 +291,15 @@ TEST_F(DataDispatcherTest, NonsenseIsRefusedByName) {
   EXPECT_EQ(Ask(2, other).status.code(), absl::StatusCode::kInvalidArgument);
 }
 
-// Workers that take, train, report and die at random, and a scheduler that restarts from its newest
-// record. Returns the number of examples that were not reported exactly once with an OK reply, or
-// never trained.
-int WrongExamples(uint64_t seed) {
+struct Outcome {
+  // Examples that were not reported exactly once with an OK reply, or never trained.
+  int wrong = 0;
+  int recalls = 0;
+};
+
+// Workers that take, train, report, return what is recalled and die at random, and a scheduler that
+// restarts from its newest record.
+Outcome Train(uint64_t seed) {
   constexpr uint64_t kExamples = 50, kPasses = 3;
   Random random(seed);
   TestState state;
@@ -305,10 +311,14 @@ int WrongExamples(uint64_t seed) {
   struct Worker {
     std::deque<proto::WorkItem> held;
     std::optional<Message> report;  // not answered yet
+    bool waits = false;             // for a recall
   };
   std::map<uint64_t, Worker> workers;
   std::vector<int> reported(kExamples * kPasses);
   bool done = false;
+  Outcome outcome;
+  // What was recalled, and is to be returned.
+  std::vector<std::pair<uint64_t, proto::WorkItem>> returns;
   proto::LogRecord durable;
 
   proto::WorkRequest base;
@@ -329,6 +339,12 @@ int WrongExamples(uint64_t seed) {
       const auto worker = workers.find(answer.request.from().node.value());
       if (worker == workers.end() || !answer.status.ok()) continue;
       done = done || answer.reply.done();
+      if (answer.reply.return_untrained()) ++outcome.recalls;
+      if (TellsNothing(answer.request.envelope.work_request())) worker->second.waits = false;
+      while (answer.reply.return_untrained() && !worker->second.held.empty()) {
+        returns.emplace_back(worker->first, worker->second.held.back());
+        worker->second.held.pop_back();
+      }
       for (const auto& item : answer.request.envelope.work_request().finished()) {
         for (uint64_t i = 0; i < item.count(); ++i) {
           ++reported[item.pass() * kExamples + item.first() + i];
@@ -381,25 +397,47 @@ int WrongExamples(uint64_t seed) {
       state.record() = durable;
       dispatcher = std::make_unique<DataDispatcher>(state);
       dispatcher->Start(now);
+      for (auto& [holder, other] : workers) other.waits = false;
     }
     take_in(answers);
     answers.clear();
     if (dispatcher->NextTick() <= now) dispatcher->Tick(now, answers);
     take_in(answers);
+    for (auto& [holder, item] : std::exchange(returns, {})) {
+      proto::WorkRequest request = base;
+      *request.add_returned() = item;
+      answers.clear();
+      dispatcher->OnRequest(now, message_of(holder, request), answers);
+      take_in(answers);
+    }
+    for (auto& [holder, other] : workers) {
+      if (other.waits || other.held.empty()) continue;
+      other.waits = true;
+      answers.clear();
+      dispatcher->OnRequest(now, message_of(holder, base), answers);
+      take_in(answers);
+    }
   }
   EXPECT_TRUE(done) << "seed " << seed;
-  return static_cast<int>(
+  outcome.wrong = static_cast<int>(
       std::count_if(reported.begin(), reported.end(), [](int times) { return times != 1; }));
+  return outcome;
 }
 
 TEST(DataDispatcherPropertyTest, EveryExampleOfEveryPassIsFinishedExactlyOnce) {
-  for (uint64_t seed = 1; seed <= 200; ++seed) EXPECT_EQ(WrongExamples(seed), 0) << seed;
+  int recalls = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const Outcome outcome = Train(seed);
+    EXPECT_EQ(outcome.wrong, 0) << seed;
+    recalls += outcome.recalls;
+  }
+  EXPECT_GT(recalls, 200);
 }
 
 TEST(DataDispatcherPropertyTest, GivingFinishedItemsAgainIsFound) {
   PlantBug(PlantedBug::kWorkGivenTwice);
   int wrong = 0;
-  for (uint64_t seed = 1; seed <= 10; ++seed) wrong += WrongExamples(seed);
+  for (uint64_t seed = 1; seed <= 10; ++seed) wrong += Train(seed).wrong;
   PlantBug(PlantedBug::kNone);
   EXPECT_GT(wrong, 0);
 }

@@ -34,8 +34,8 @@ class MemberPasses {
   // another pass before, or in none.
   enum class Outcome { kLateCopy, kStays, kBegins };
   Outcome Note(NodeId node, uint64_t request_id, uint64_t pass);
-  // The node has made a request without a pass.
-  void NoteWithoutPass(NodeId node) { nodes_.try_emplace(node); }
+  // The node has made a request without a pass: it is in none.
+  void NoteWithoutPass(NodeId node) { nodes_[node].pass.reset(); }
   // The node is no longer ALIVE.
   void Forget(NodeId node) { nodes_.erase(node); }
 

@@ -13,9 +13,13 @@ constexpr uint64_t kExamplesMax = uint64_t{1} << 62;
 
 }  // namespace
 
-bool AsksForPass(const proto::WorkRequest& request) {
-  return !request.has_pass() && request.wanted() == 0 && request.finished().empty() &&
-         request.returned().empty() && request.finished_step() == 0;
+bool TellsNothing(const proto::WorkRequest& request) {
+  return request.wanted() == 0 && request.finished().empty() && request.returned().empty() &&
+         request.finished_step() == 0;
+}
+
+std::optional<uint64_t> PassOf(const proto::WorkRequest& request) {
+  return request.has_pass() ? std::optional(request.pass()) : std::nullopt;
 }
 
 bool Leaves(const proto::WorkRequest& request) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -12,8 +14,10 @@ namespace covey::scheduler {
 
 // What a WorkRequest says, and whether it can be. Used by DataDispatcher. Pure.
 
-// It wants nothing and tells nothing, not even a pass: the sender asks in which pass its group is.
-bool AsksForPass(const proto::WorkRequest& request);
+// It wants nothing, and tells nothing but perhaps a pass.
+bool TellsNothing(const proto::WorkRequest& request);
+// Nothing = it names none.
+std::optional<uint64_t> PassOf(const proto::WorkRequest& request);
 // The sender is past the last pass, or takes no more.
 bool Leaves(const proto::WorkRequest& request);
 

@@ -90,6 +90,16 @@ LocalWorkQueue::Report LocalWorkQueue::TakeReport(absl::Time now, size_t items_m
   return report;
 }
 
+std::vector<proto::WorkItem> LocalWorkQueue::TakeWaiting(size_t items_max) {
+  std::vector<proto::WorkItem> taken;
+  while (taken.size() < items_max && !waiting_.empty()) {
+    waiting_examples_ -= waiting_.back().count();
+    taken.push_back(std::move(waiting_.back()));
+    waiting_.pop_back();
+  }
+  return taken;
+}
+
 std::vector<proto::WorkItem> LocalWorkQueue::TakeUntrained() {
   std::vector<proto::WorkItem> untrained;
   for (const Batch& batch : batches_) {

@@ -16,6 +16,7 @@ namespace covey::worker {
 // reported.
 //
 //   Add ─▶ waiting ── Take ─▶ batch ── Finish ─▶ to report ── TakeReport ─▶
+//             └── TakeWaiting ─▶ to others
 //
 // A batch is trained in the step that the program begins next. A trained piece carries the group's
 // number of that step, 0 when it is not known, so only pieces of one step are merged. Steps that
@@ -48,6 +49,8 @@ class LocalWorkQueue {
   Report TakeReport(absl::Time now, size_t items_max);
   // Pieces are to be reported, or, after kStepReportInterval, a step without any.
   bool HasReport(absl::Time now) const;
+  // Returns what waits, at most `items_max` pieces: those that would be trained last.
+  std::vector<proto::WorkItem> TakeWaiting(size_t items_max);
   // Returns all untrained pieces; afterwards the queue holds nothing.
   std::vector<proto::WorkItem> TakeUntrained();
 

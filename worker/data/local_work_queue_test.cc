@@ -61,6 +61,23 @@ TEST(LocalWorkQueueTest, WhatIsTrainedIsReportedOnceAndMerged) {
   EXPECT_FALSE(work.HasReport(kStart)) << "what was given back is not reported as trained";
 }
 
+TEST(LocalWorkQueueTest, WhatWaitsIsGivenUpFromItsEnd) {
+  const StepNumbers steps;
+  LocalWorkQueue work;
+  work.Add(Item(0, 0, 4));
+  work.Add(Item(0, 4, 4));
+  work.Add(Item(0, 8, 4));
+  work.Take(kStart, 2, steps);
+  EXPECT_THAT(Show(work.TakeWaiting(2)), ElementsAre("0:8+4", "0:4+4"));
+  EXPECT_EQ(work.waiting(), 2u);
+  EXPECT_THAT(Show(work.TakeWaiting(9)), ElementsAre("0:2+2"));
+  EXPECT_EQ(work.waiting(), 0u);
+  EXPECT_THAT(Show(work.Take(kStart, 2, steps)), IsEmpty());
+  work.Finish(0, steps);
+  EXPECT_THAT(Show(work.TakeReport(kStart, 9).finished), ElementsAre("0:0+2"))
+      << "what is in training stays";
+}
+
 TEST(LocalWorkQueueTest, EmptyBatchesCountToo) {
   const StepNumbers steps;
   LocalWorkQueue work;

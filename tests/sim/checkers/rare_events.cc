@@ -41,6 +41,7 @@ std::string Describe(const proto::ClusterView& view) {
 void RareEvents::OnSend(absl::Time, const Message& message) {
   if (const proto::ClusterView* view = PublishedView(message)) return NoteView(*view);
   const proto::Envelope& envelope = message.envelope;
+  if (envelope.work_reply().return_untrained()) simulator_.Count("examples_recalled");
   if (!envelope.has_push_reply() && !envelope.has_pull_reply()) return;
   const absl::Status status = StatusOf(message);
   if (!status.ok()) {

@@ -31,6 +31,7 @@ class RareEvents : public Observer {
 inline constexpr absl::string_view kExpectedEvents[] = {
     "disk_lost_unsynced",
     "disk_torn_tail",
+    "examples_recalled",
     "fault_clog",
     "fault_corrupt",
     "fault_disconnect",

@@ -25,6 +25,7 @@ constexpr uint32_t kItemsAhead = 3;
 
 void MeetingTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& outbox) {
   born_ = std::min(born_, now);
+  if (plan_.recalls && !done_) HeedRecalls(now, client, outbox);
   if (done_ || under_way_ || now < next_) return;
   const proto::Group* group = client.member().view()->GroupOf(client.member().node());
   if (group == nullptr && (now < born_ + kGroupPatience || is_member_(client.member().node()))) {
@@ -43,7 +44,7 @@ void MeetingTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& o
 }
 
 void MeetingTrainer::Train(absl::Time now) {
-  next_ = now + plan_.think_max * random_.Uniform();
+  next_ = now + plan_.think_max * (slowness_ * random_.Uniform());
   if (random_.Chance(0.03)) {
     returned_.push_back(held_.front());
   } else {
@@ -53,17 +54,26 @@ void MeetingTrainer::Train(absl::Time now) {
   held_.pop_front();
 }
 
+void MeetingTrainer::HeedRecalls(absl::Time now, client::ClientActor& client, Outbox& outbox) {
+  if (recall_.TakeRecall()) {
+    progress_.recalled += held_.size();
+    returned_.insert(returned_.end(), held_.begin(), held_.end());
+    held_.clear();
+    if (!returned_.empty() && !under_way_) Ask(now, 0, client, outbox);
+  }
+  if (held_.empty()) return;
+  proto::WorkRequest request = plan_.Request();
+  request.set_pass(*pass_);
+  recall_.Send(now, std::move(request), client, outbox);
+}
+
 void MeetingTrainer::Ask(absl::Time now, uint32_t wanted, client::ClientActor& client,
                          Outbox& outbox) {
   under_way_ = true;
   names_ = false;
   proto::Envelope request;
   proto::WorkRequest& body = *request.mutable_work_request();
-  body.set_name("examples");
-  body.set_examples(plan_.examples);
-  body.set_item_examples(plan_.item_examples);
-  body.set_passes(plan_.passes);
-  body.set_seed(plan_.seed);
+  body = plan_.Request();
   body.set_wanted(wanted);
   if (pass_) body.set_pass(*pass_);
   for (const proto::WorkItem& item : std::exchange(finished_, {})) *body.add_finished() = item;

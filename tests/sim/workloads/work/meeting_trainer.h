@@ -12,6 +12,7 @@
 #include "common/cluster/ids.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/cluster/scripted_client.h"
+#include "tests/sim/workloads/work/recall_wait.h"
 #include "tests/sim/workloads/work/work_plan.h"
 
 namespace covey::sim {
@@ -38,7 +39,8 @@ class MeetingTrainer : public Script {
         progress_(options.progress),
         violations_(options.violations),
         is_member_(options.is_member),
-        random_(random) {}
+        random_(random),
+        slowness_(plan_.DrawSlowness(random_)) {}
 
   void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) override;
   absl::Time NextWake() const override {
@@ -50,6 +52,7 @@ class MeetingTrainer : public Script {
   bool is_over() const { return passes_finished_ > *pass_; }
   // The item at the front was trained, or is returned.
   void Train(absl::Time now);
+  void HeedRecalls(absl::Time now, client::ClientActor& client, Outbox& outbox);
   // Asks for the pass; or reports, and asks for at most `wanted` items.
   void Ask(absl::Time now, uint32_t wanted, client::ClientActor& client, Outbox& outbox);
   void Answered(absl::Time now, const absl::Status& status, const proto::Envelope* reply);
@@ -61,6 +64,8 @@ class MeetingTrainer : public Script {
   Violations& violations_;
   const std::function<bool(NodeId)> is_member_;
   Random random_;
+  const double slowness_;
+  RecallWait recall_;
   absl::Time born_ = absl::InfiniteFuture();
   absl::Time next_ = absl::InfinitePast();
   bool under_way_ = false;

@@ -11,6 +11,7 @@
 #include "tests/sim/workloads/expected_errors.h"
 #include "tests/sim/workloads/work/meeting_trainer.h"
 #include "tests/sim/workloads/work/pass_meetings.h"
+#include "tests/sim/workloads/work/recall_wait.h"
 #include "tests/sim/workloads/work/work_ledger.h"
 #include "tests/sim/workloads/work/work_plan.h"
 #include "tests/sim/workloads/workload_names.h"
@@ -29,6 +30,9 @@ constexpr uint64_t kItemsMax = 600;
 // there were meetings; chosen so that those of regressions.txt are among them.
 constexpr uint64_t kMeetingStream = 7;
 constexpr double kMeetingShare = 0.3;
+// The same for recalls.
+constexpr uint64_t kRecallStream = 17;
+constexpr double kRecallShare = 0.5;
 
 class WorkWorkload : public Workload {
  public:
@@ -63,12 +67,20 @@ class WorkWorkload : public Workload {
 class WorkWorkload::Trainer : public Script {
  public:
   Trainer(WorkWorkload& workload, Random random)
-      : workload_(workload), random_(random), ahead_(1 + static_cast<uint32_t>(random_.Below(4))) {}
+      : workload_(workload),
+        random_(random),
+        ahead_(1 + static_cast<uint32_t>(random_.Below(4))),
+        slowness_(workload.plan_.DrawSlowness(random_)) {}
 
   void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) override {
-    if (done_ || now < next_) return;
+    if (done_) return;
+    if (workload_.plan_.recalls) HeedRecalls(now, client, outbox);
+    if (now < next_) return;
     if (!held_.empty()) Train(now);
-    if (!under_way_ && (held_.size() < ahead_ || !finished_.empty())) Ask(now, client, outbox);
+    if (!under_way_ && (held_.size() < ahead_ || !finished_.empty())) {
+      Ask(now, static_cast<uint32_t>(ahead_ - std::min<size_t>(ahead_, held_.size())), client,
+          outbox);
+    }
   }
   absl::Time NextWake() const override {
     const bool waits = done_ || (under_way_ && held_.empty());
@@ -79,7 +91,7 @@ class WorkWorkload::Trainer : public Script {
  private:
   // The item at the front was trained, or is returned.
   void Train(absl::Time now) {
-    next_ = now + workload_.plan_.think_max * random_.Uniform();
+    next_ = now + workload_.plan_.think_max * (slowness_ * random_.Uniform());
     if (random_.Chance(0.03)) {
       returned_.push_back(held_.front());
     } else {
@@ -89,17 +101,23 @@ class WorkWorkload::Trainer : public Script {
     held_.pop_front();
   }
 
-  void Ask(absl::Time now, client::ClientActor& client, Outbox& outbox) {
+  void HeedRecalls(absl::Time now, client::ClientActor& client, Outbox& outbox) {
+    if (recall_.TakeRecall()) {
+      workload_.progress_.recalled += held_.size();
+      returned_.insert(returned_.end(), held_.begin(), held_.end());
+      held_.clear();
+      if (!returned_.empty() && !under_way_) Ask(now, 0, client, outbox);
+    }
+    if (!held_.empty()) recall_.Send(now, workload_.plan_.Request(), client, outbox);
+  }
+
+  void Ask(absl::Time now, uint32_t wanted, client::ClientActor& client, Outbox& outbox) {
     under_way_ = true;
     const absl::Time deadline = now + kPatience;
     proto::Envelope request;
     proto::WorkRequest& body = *request.mutable_work_request();
-    body.set_name("examples");
-    body.set_examples(workload_.plan_.examples);
-    body.set_item_examples(workload_.plan_.item_examples);
-    body.set_passes(workload_.plan_.passes);
-    body.set_seed(workload_.plan_.seed);
-    body.set_wanted(static_cast<uint32_t>(ahead_ - std::min<size_t>(ahead_, held_.size())));
+    body = workload_.plan_.Request();
+    body.set_wanted(wanted);
     asked_ = {finished_, returned_};
     for (const proto::WorkItem& item : finished_) *body.add_finished() = item;
     for (const proto::WorkItem& item : returned_) *body.add_returned() = item;
@@ -137,6 +155,8 @@ class WorkWorkload::Trainer : public Script {
   WorkWorkload& workload_;
   Random random_;
   const uint32_t ahead_;
+  const double slowness_;
+  RecallWait recall_;
   absl::Time next_ = absl::InfinitePast();
   bool under_way_ = false;
   bool done_ = false;
@@ -154,7 +174,8 @@ WorkWorkload::WorkWorkload(Random random, Violations& violations)
       plan_{.examples = 20 + random.Below(300),
             .item_examples = 1 + random.Below(20),
             .passes = 1 + random.Below(4),
-            .seed = random.Chance(0.7) ? random.Next() : 0},
+            .seed = random.Chance(0.7) ? random.Next() : 0,
+            .recalls = random.Split(kRecallStream).Chance(kRecallShare)},
       haste_(0.1 + random.Uniform()),
       meets_(random.Split(kMeetingStream).Chance(kMeetingShare)),
       ledger_(violations, plan_.examples, plan_.passes, [this] { return cluster_->published(); }),
@@ -206,7 +227,8 @@ void WorkWorkload::Check() {
 std::string WorkWorkload::Report() const {
   return absl::StrCat("workers=", workers_, " examples=", plan_.examples,
                       " item=", plan_.item_examples, " passes=", plan_.passes, " meets=", meets_,
-                      " trained=", progress_.trained, " given_again=", ledger_.given_again(),
+                      " trained=", progress_.trained, " recalls=", plan_.recalls,
+                      " recalled=", progress_.recalled, " given_again=", ledger_.given_again(),
                       " met=", meetings_.met(), " told_done=", progress_.told_done);
 }
 

@@ -11,7 +11,8 @@ namespace covey::sim {
 
 // Workers request training examples, train them for a while, and report them, until all passes are
 // finished. Workers die; sometimes one returns its examples. In a share of the seeds they are
-// members of a group, and meet at the end of each pass. `violations` outlives the workload.
+// members of a group, and meet at the end of each pass. In half of the seeds some are slow, and all
+// return what the scheduler recalls. `violations` outlives the workload.
 std::unique_ptr<Workload> MakeWorkWorkload(Random random, Violations& violations);
 
 }  // namespace covey::sim
