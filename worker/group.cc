@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/collective/collective_kind.h"
+#include "common/collective/cost_model.h"
 #include "worker/collective/collective.h"
 #include "worker/engine/worker_core.h"
 
@@ -174,6 +175,22 @@ Handle Group::Start(Collective collective, const CollectiveOptions& options) {
                          "too many collectives wait in this worker; wait for some of them first")});
   }
   return handle;
+}
+
+absl::StatusOr<Forecast> Group::PredictAllReduce(size_t elements) const {
+  constexpr CollectiveKind kKind = CollectiveKind::kAllReduce;
+  absl::StatusOr<Forecast> forecast =
+      absl::UnavailableError("the members of the group have not met; see `covey status`");
+  const size_t bytes = EncodedBytes(core_.config().collective_wire, elements);
+  COVEY_RETURN_IF_ERROR(core_.Run([&](WorkerActor& actor, absl::Time, Outbox&) {
+    Communicator& group = actor.group();
+    if (!group.formed() || !group.ready()) return;
+    const std::shared_ptr<const Plan> plan = group.PlanFor(kKind, bytes);
+    const Prediction expected = Predict(*plan, kKind, bytes, group.paths(), group.link_costs());
+    forecast =
+        Forecast{.algorithm = plan->algorithm(), .duration = absl::Seconds(expected.seconds)};
+  }));
+  return forecast;
 }
 
 absl::Status Group::Refresh() {

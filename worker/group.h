@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/handle.h"
 #include "common/cluster/ids.h"
 #include "common/collective/algorithm.h"
@@ -40,6 +42,13 @@ struct CollectiveOptions {
   // returns, and stay as they are, so that a call that failed can be repeated. nullptr: the values
   // are in `data`.
   const void* input = nullptr;
+};
+
+// What the cost model says of a collective on an otherwise idle network.
+struct Forecast {
+  // Its choice, unless WorkerConfig names one.
+  Algorithm algorithm = Algorithm::kRing;
+  absl::Duration duration;
 };
 
 // Collectives among the workers that synchronize every step. All members call the same ones, with
@@ -94,6 +103,11 @@ class Group {
   Handle Broadcast(ElementSpan data, uint32_t root, const CollectiveOptions& options = {});
   // Done when every member has called it.
   Handle Barrier();
+
+  // What to expect of an AllReduce of so many float32 that leaves algorithm and format open, on the
+  // links that the members have measured: the same on all members. Blocks briefly. UNAVAILABLE: the
+  // members have not met, or this worker is in no group any more.
+  absl::StatusOr<Forecast> PredictAllReduce(size_t elements) const;
 
   // Adopts a change of members, at the end of a step that changed them (hybrid_step.h). Blocks
   // briefly. UNAVAILABLE: this worker is no longer in a group.

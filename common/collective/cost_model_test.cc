@@ -159,6 +159,28 @@ TEST(CostModelTest, ANarrowUplinkTakesTheHierarchy) {
             Algorithm::kHierarchical);
 }
 
+// 2 zones of 2 racks of 2 hosts; each tier has a quarter of the bandwidth below it.
+TEST(CostModelTest, ThreeTiersAreLeftAsRarelyAsCanBe) {
+  std::vector<TopologyPath> paths;
+  for (int i = 0; i < 8; ++i) {
+    paths.push_back(ParseTopologyPath(absl::StrCat("z", i / 4, "/r", i / 2, "/h", i)));
+  }
+  LinkCosts costs = Ideal(1e-4, 80e6);
+  costs.at(Level::kRack).uplink_bytes_per_second = 20e6;
+  costs.at(Level::kZone).uplink_bytes_per_second = 5e6;
+  constexpr size_t kBytes = 8 << 20;
+  const AlgorithmChoice choice = ChooseAlgorithm(kAllReduce, kBytes, paths, costs);
+  EXPECT_EQ(choice.algorithm, Algorithm::kHierarchical) << choice.Explain();
+  EXPECT_THAT(choice.prediction.bottleneck, HasSubstr("zone z"));
+  const auto& uplinks = choice.prediction.uplink_bytes;
+  EXPECT_NEAR(uplinks[static_cast<size_t>(Level::kZone)], kBytes, 1);
+  EXPECT_NEAR(uplinks[static_cast<size_t>(Level::kRack)], 1.5 * kBytes, 1);
+  EXPECT_NEAR(uplinks[static_cast<size_t>(Level::kHost)], 1.75 * kBytes, 1);
+  EXPECT_NEAR(choice.prediction.seconds, kBytes / 5e6, 0.01);
+  EXPECT_NEAR(PredictAllReduce(Algorithm::kRing, paths, kBytes, costs).seconds, 1.75 * kBytes / 5e6,
+              0.02);
+}
+
 TEST(CostModelTest, CountsMessagesAsTheyMeet) {
   const auto messages = [](Algorithm algorithm) {
     return PredictAllReduce(algorithm, std::vector<TopologyPath>(16), 16'000, LinkCosts()).messages;

@@ -5,6 +5,7 @@ Everything lives in namespaces that end with the test, however it ends. Needs ro
 lets users create namespaces; otherwise tests are skipped with the reason.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -60,6 +61,20 @@ def _unshare(flags):
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(flags) != 0:
         raise OSError(f"no new namespaces: {os.strerror(ctypes.get_errno())}")
+
+
+@contextlib.contextmanager
+def _inside(name):
+    """This thread is in the namespace meanwhile."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/thread-self/ns/net", "rb") as home, open(f"{_NAMES}/{name}", "rb") as there:
+        if libc.setns(there.fileno(), _CLONE_NEWNET) != 0:
+            raise OSError(f"no way into {name}: {os.strerror(ctypes.get_errno())}")
+        try:
+            yield
+        finally:
+            if libc.setns(home.fileno(), _CLONE_NEWNET) != 0:
+                raise OSError(f"no way back: {os.strerror(ctypes.get_errno())}")
 
 
 def _leave_the_world():
@@ -118,11 +133,11 @@ def _probe():
     _execute("ip", "link", "del", "probe0")
 
 
-def _shape(device, bits_per_second, namespace=None):
+def _shape(device, bits_per_second, namespace=None, burst_min=_BURST_BYTES_MIN):
     """Limits the rate at which packets leave `device`."""
     where = ["-n", namespace] if namespace else []
     bytes_per_second = bits_per_second // 8
-    burst = max(_BURST_BYTES_MIN, int(bytes_per_second * _BURST_SECONDS))
+    burst = max(burst_min, int(bytes_per_second * _BURST_SECONDS))
     queue = max(_QUEUE_BYTES_MIN, int(bytes_per_second * _QUEUE_SECONDS))
     _execute("tc", *where, "qdisc", "replace", "dev", device, "root", "tbf",
              "rate", f"{bits_per_second}bit", "burst", burst, "limit", burst + queue)
@@ -158,9 +173,15 @@ class Namespace:
         return _execute("ip", "-n", self.name, *words)
 
     def counters(self, device):
-        """Bytes that (left, reached) it through a device, including headers."""
-        [link] = json.loads(self.ip("-j", "-s", "link", "show", "dev", device))
-        return link["stats64"]["tx"]["bytes"], link["stats64"]["rx"]["bytes"]
+        """Bytes that (left, reached) it through a device, including headers.
+
+        Without a process of its own, so that many devices are read within milliseconds.
+        """
+        with _inside(self.name):
+            with open("/proc/thread-self/net/dev", encoding="ascii") as file:
+                [line] = [line for line in file if line.strip().startswith(f"{device}:")]
+        numbers = line.partition(":")[2].split()
+        return int(numbers[8]), int(numbers[0])
 
 
 class Node(Namespace):
@@ -171,14 +192,14 @@ class Node(Namespace):
         self.address = address
 
 
-def _link(one, one_device, other, other_device, bits_per_second=None):
+def _link(one, one_device, other, other_device, bits_per_second=None, burst_min=_BURST_BYTES_MIN):
     """A cable between namespaces, equally fast in each direction; None = unlimited."""
     one.ip("link", "add", one_device, "mtu", _MTU, "type", "veth",
            "peer", "name", other_device, "mtu", _MTU, "netns", other.name)
     for end, device in ((one, one_device), (other, other_device)):
         end.ip("link", "set", device, "up")
         if bits_per_second:
-            _shape(device, bits_per_second, end.name)
+            _shape(device, bits_per_second, end.name, burst_min)
 
 
 class _Switch(Namespace):
@@ -210,7 +231,29 @@ class _Network:
             _execute("ip", "netns", "del", self._names.pop())
 
 
-class Racks(_Network):
+class _Tree(_Network):
+    """Nodes below switches, each of which is connected to the one above by one uplink."""
+
+    def __init__(self, test):
+        super().__init__(test)
+        self._spine = self._add(_Switch("spine"))
+        self.outside = self._node("outside", "10.77.255.1", self._spine, None)
+
+    def _switch(self, name, above, bits_per_second, burst_min=_BURST_BYTES_MIN):
+        switch = self._add(_Switch(name))
+        _link(switch, "uplink", above, name, bits_per_second, burst_min)
+        switch.ip("link", "set", "uplink", "master", "bridge")
+        above.ip("link", "set", name, "master", "bridge")
+        return switch
+
+    def _node(self, name, address, switch, bits_per_second):
+        node = self._add(Node(name, address))
+        switch.attach(node, "eth", name, bits_per_second)
+        node.ip("address", "add", f"{address}/16", "dev", "eth")
+        return node
+
+
+class Racks(_Tree):
     """Racks of nodes; each rack is connected to a spine by one uplink, and so is `outside`.
 
     rack_bits, uplink_bits: bits per second of a node's link and of a rack's uplink.
@@ -218,25 +261,14 @@ class Racks(_Network):
 
     def __init__(self, test, racks, nodes_per_rack, rack_bits, uplink_bits):
         super().__init__(test)
-        spine = self._add(_Switch("spine"))
-        self.outside = self._node("outside", "10.77.255.1", spine, None)
         self._switches = []
         self.racks = []
         for rack in range(racks):
-            switch = self._add(_Switch(f"rack-{rack}"))
-            _link(switch, "uplink", spine, f"rack-{rack}", uplink_bits)
-            switch.ip("link", "set", "uplink", "master", "bridge")
-            spine.ip("link", "set", f"rack-{rack}", "master", "bridge")
+            switch = self._switch(f"rack-{rack}", self._spine, uplink_bits)
             self._switches.append(switch)
             self.racks.append([
                 self._node(f"node-{rack}-{index}", f"10.77.{rack}.{index + 1}", switch, rack_bits)
                 for index in range(nodes_per_rack)])
-
-    def _node(self, name, address, switch, bits_per_second):
-        node = self._add(Node(name, address))
-        switch.attach(node, "eth", name, bits_per_second)
-        node.ip("address", "add", f"{address}/16", "dev", "eth")
-        return node
 
     @property
     def nodes(self):
@@ -253,6 +285,41 @@ class Racks(_Network):
     def uplink_bytes(self):
         """For each rack, the bytes that (left, reached) it."""
         return [switch.counters("uplink") for switch in self._switches]
+
+
+class Zones(_Tree):
+    """Zones of racks of nodes, and `outside`, below one spine.
+
+    shape: (zones, racks in each, nodes in each of these). bits: bits per second of the uplinks of
+    a zone, a rack and a node.
+    """
+
+    # Small beside a probe of workers, so that probes measure the rate.
+    _BURST_BYTES = 20 * 1024
+
+    def __init__(self, test, shape, bits):
+        super().__init__(test)
+        zones, racks, nodes = shape
+        zone_bits, rack_bits, node_bits = bits
+        self._zones, self._racks = [], []
+        self.nodes, self.labels = [], []
+        for zone in range(zones):
+            above = self._switch(f"zone-{zone}", self._spine, zone_bits, self._BURST_BYTES)
+            self._zones.append(above)
+            for rack in range(zone * racks, (zone + 1) * racks):
+                switch = self._switch(f"rack-{rack}", above, rack_bits, self._BURST_BYTES)
+                self._racks.append(switch)
+                for index in range(nodes):
+                    name = f"node-{rack}-{index}"
+                    self.nodes.append(
+                        self._node(name, f"10.77.{rack}.{index + 1}", switch, node_bits))
+                    self.labels.append(f"zone-{zone}/rack-{rack}/{name}")
+
+    def uplink_bytes(self):
+        """Bytes that have left each zone, each rack and each node."""
+        return [[namespace.counters(device)[0] for namespace in tier]
+                for tier, device in ((self._zones, "uplink"), (self._racks, "uplink"),
+                                     (self.nodes, "eth"))]
 
 
 class Hosts(_Network):

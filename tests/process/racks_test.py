@@ -124,6 +124,66 @@ class MultiRingTest(cluster.ProcessTest):
             self.assertGreater(ring_seconds / seconds, 1.5)
 
 
+class ThreeTiersTest(cluster.ProcessTest):
+    """One group on hosts in racks in zones. Each tier has a quarter of the bandwidth below it."""
+
+    _SHAPE = (2, 2, 2)
+    _BITS = (40 * _MBIT, 160 * _MBIT, 640 * _MBIT)
+    _BYTES, _REPETITIONS = 8 << 20, 3
+
+    def all_reduce(self, collective, ordered=True):
+        """(result of an all-reduce, for each tier the most bytes that left one of its domains,
+        relative to the data). Not `ordered`: a ring goes from zone to zone at every hop, because
+        no node knows its place."""
+        zones = network.Zones(self, self._SHAPE, self._BITS)
+        nodes, labels = zones.nodes, zones.labels
+        if not ordered:
+            half = len(nodes) // 2
+            nodes = [node for pair in zip(nodes[:half], nodes[half:]) for node in pair]
+            labels = [f"site/hall/host-{index}" for index in range(len(nodes))]
+        run = network_cluster.NetworkCluster(self, zones.outside, nodes, groups=1, labels=labels)
+        run.start(cluster.ALL_REDUCE, "--bytes", self._BYTES, "--repetitions", self._REPETITIONS,
+                  "--collective", collective)
+        # The costs of the rendezvous and the warm-up do not count.
+        run.workers[0].await_line("^warm")
+        before = zones.uplink_bytes()
+        [result] = run.finish(240)
+        self.assertEqual(0, result["error_max"])
+        times = [max(last - first for first, last in zip(*tier)) / self._REPETITIONS / self._BYTES
+                 for tier in zip(before, zones.uplink_bytes())]
+        zones.close()
+        print(f"{collective}, {'places known' if ordered else 'places not known'}: "
+              f"{result['algorithm']}, {result['seconds']:.3f} s for 8 MiB, "
+              f"{result['predicted_seconds']:.3f} s predicted; "
+              + ", ".join(f"{sent:.3f} times the data leave a {tier}"
+                          for sent, tier in zip(times, ("zone", "rack", "host"))), flush=True)
+        return result, times
+
+    def assert_left(self, expected, times):
+        for wanted, sent, more in zip(expected, times, (0.05, 0.15, 0.15)):
+            self.assertGreater(sent, 0.97 * wanted)
+            # What the uplink of a zone drops leaves a rack and a host again.
+            self.assertLess(sent, (1 + more) * wanted)
+
+    def test_the_chosen_plan_leaves_each_tier_as_rarely_as_can_be(self):
+        chosen, times = self.all_reduce("auto")
+        self.assertEqual("hierarchical", chosen["algorithm"])
+        # With so many domains below a tier's links, 2 (n - 1) / n of the data.
+        domains = [2, 4, 8]
+        self.assert_left([2 * (n - 1) / n for n in domains], times)
+        # One ring in the order of places has one hop out of each domain.
+        ring, times = self.all_reduce("ring")
+        self.assert_left([2 * 7 / 8] * 3, times)
+        # One ring that ignores the places leaves a zone and a rack with the hops of all members.
+        naive, times = self.all_reduce("ring", ordered=False)
+        self.assert_left([hops * 2 * 7 / 8 for hops in (4, 2, 1)], times)
+        if report.speeds_count():
+            self.assertLess(abs(chosen["seconds"] / chosen["predicted_seconds"] - 1), 0.25)
+            # Links of zones bound the ring in the order of places to 1.75 times the time.
+            self.assertGreater(ring["seconds"] / chosen["seconds"], 1.2)
+            self.assertGreater(naive["seconds"] / chosen["seconds"], 2)
+
+
 class MeasuredRacksTest(cluster.ProcessTest):
     """Workers that do not say in which rack they are, on links with latency."""
 

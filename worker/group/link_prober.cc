@@ -19,11 +19,16 @@ constexpr std::array kStages = {Stage{},
 // The peer may not know of the group yet, and keeps the probe until it does. It is waited for
 // anyway by the first collective.
 constexpr absl::Duration kFirstContact = absl::Seconds(2);
+// Long enough for the large probe on a link of 3 MB/s. A token bucket lets the small one through at
+// once, so that only the large one shows how slow such a link is.
+constexpr absl::Duration kPatience = absl::Milliseconds(200);
+// Longer than a busy machine delays a small probe.
+constexpr absl::Duration kSlow = absl::Milliseconds(10);
 constexpr StagedProber::Options kOptions = {.stages = kStages,
                                             .contact_every = kFirstContact,
                                             .contact_max = kFirstContact,
-                                            .patience = absl::Milliseconds(20),
-                                            .slow = absl::Milliseconds(2)};
+                                            .patience = kPatience,
+                                            .slow = kSlow};
 
 }  // namespace
 

@@ -96,6 +96,25 @@ TEST(LinkProberTest, ASlowLinkIsNotFilled) {
   EXPECT_LT(took, absl::Milliseconds(15));
 }
 
+// A token bucket lets the small probe through at full speed.
+TEST(LinkProberTest, ALinkThatIsFastForAMomentIsMeasuredByTheLargeProbe) {
+  LinkProber prober;
+  Measure(prober, 4, [](const LinkProber::Probe& probe) {
+    constexpr size_t kBucket = 64 << 10;
+    return 0.0001 + static_cast<double>(probe.bytes - std::min(probe.bytes, kBucket)) / 5e6;
+  });
+  const LinkCosts costs = FitLinkCosts(prober.samples());
+  EXPECT_NEAR(costs.at(Level::kRack).bytes_per_second, 5e6, 0.8e6);
+}
+
+TEST(LinkProberTest, AProbeThatWaitsForAProcessorDoesNotEndTheMeasurement) {
+  LinkProber prober;
+  Measure(prober, 4, [](const LinkProber::Probe& probe) {
+    return 0.0001 + static_cast<double>(probe.bytes) / 1e9 + (probe.bytes > 0 ? 0.004 : 0);
+  });
+  EXPECT_EQ(prober.samples().back().bytes, LinkProber::kLargeProbeBytes);
+}
+
 TEST(LinkProberTest, ALateProbeCountsAsItsDeadline) {
   LinkProber prober;
   Measure(prober, 4, [](const LinkProber::Probe& probe) { return probe.bytes == 0 ? 0.001 : 9.0; });

@@ -17,8 +17,10 @@
 namespace covey::all_reduce {
 namespace {
 
-void PrintResult(const worker::Group& group, const worker::WorkerConfig& config,
-                 const Options& options, const Outcome& outcome) {
+absl::Status PrintResult(const worker::Group& group, const worker::WorkerConfig& config,
+                         const Options& options, const Outcome& outcome) {
+  COVEY_ASSIGN_OR_RETURN(const worker::Forecast forecast,
+                         group.PredictAllReduce(options.bytes / sizeof(float)));
   const double seconds = absl::ToDoubleSeconds(outcome.Median());
   nlohmann::ordered_json each = nlohmann::ordered_json::array();
   for (const absl::Duration duration : outcome.durations) {
@@ -31,10 +33,13 @@ void PrintResult(const worker::Group& group, const worker::WorkerConfig& config,
       {"bytes_per_second", static_cast<double>(options.bytes) / seconds},
       {"error_max", outcome.error_max},
       {"collective", AlgorithmName(config.collective)},
+      {"algorithm", AlgorithmName(forecast.algorithm)},
+      {"predicted_seconds", absl::ToDoubleSeconds(forecast.duration)},
       {"wire", WireFormatName(config.collective_wire)},
       {"group", group.id().value()},
       {"members", group.size()}};
   std::cout << absl::StrCat("result ", json.dump()) << std::endl;
+  return absl::OkStatus();
 }
 
 absl::Status Run(const worker::WorkerConfig& config, const Options& options,
@@ -43,8 +48,8 @@ absl::Status Run(const worker::WorkerConfig& config, const Options& options,
                                                         [] { std::cout << "warm" << std::endl; }));
   // The members end together; otherwise a late one would find the others gone.
   COVEY_RETURN_IF_ERROR(worker.Barrier("all_reduce/measured", config.cluster.operation_deadline));
-  if (worker.group().rank() == 0) PrintResult(worker.group(), config, options, outcome);
-  return absl::OkStatus();
+  if (worker.group().rank() != 0) return absl::OkStatus();
+  return PrintResult(worker.group(), config, options, outcome);
 }
 
 int Main(int argc, const char* const* argv) {
