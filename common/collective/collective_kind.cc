@@ -15,15 +15,18 @@ const char* CollectiveName(CollectiveKind kind) {
       return "broadcast";
     case CollectiveKind::kBarrier:
       return "barrier";
+    case CollectiveKind::kExchange:
+      return "exchange";
   }
   return "collective";
 }
 
 bool HasReduction(CollectiveKind kind) {
-  return kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllReduce ||
-         kind == CollectiveKind::kBarrier;
+  return kind != CollectiveKind::kAllGather && kind != CollectiveKind::kBroadcast;
 }
 
-bool HasSpreading(CollectiveKind kind) { return kind != CollectiveKind::kReduceScatter; }
+bool HasSpreading(CollectiveKind kind) {
+  return kind != CollectiveKind::kReduceScatter && kind != CollectiveKind::kExchange;
+}
 
 }  // namespace covey

@@ -10,12 +10,21 @@ namespace covey {
 //   all-reduce      both, one after the other
 //   broadcast       the root has the tensor    -> every member has it
 //   barrier         no data: no member leaves before all have arrived
-enum class CollectiveKind { kReduceScatter, kAllGather, kAllReduce, kBroadcast, kBarrier };
+//   exchange        every member has all parts -> member i has part i of every member, one by one
+enum class CollectiveKind {
+  kReduceScatter,
+  kAllGather,
+  kAllReduce,
+  kBroadcast,
+  kBarrier,
+  kExchange,
+};
 
 // "all-reduce", for errors.
 const char* CollectiveName(CollectiveKind kind);
 
-// Whether values travel up the reduction trees of a plan, and down its spreading trees.
+// Whether values travel up the reduction trees of a plan, and down its spreading trees. Those of an
+// exchange go up and are not added.
 bool HasReduction(CollectiveKind kind);
 bool HasSpreading(CollectiveKind kind);
 

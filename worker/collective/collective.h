@@ -28,6 +28,7 @@ namespace covey::worker {
 //
 //   stream 0           Group's calls, numbered by Communicator::NextPlain
 //   2t + 1, 2t + 2     of tensor or bucket t: reduce-scatter and all-gather; sequence = step
+//   kProductStreams + t  dot products of the members' gradients of bucket t; sequence = step
 //   kNormStream        norm of the group's gradient; sequence = step
 //   kPullStreams + t   first values of tensor or bucket t; sequence counts pulls
 //   kRestoreStreams + t  what is known of LOCAL rounds of bucket t; sequence as its pull
@@ -37,14 +38,15 @@ struct CollectiveId {
 
   friend auto operator<=>(const CollectiveId&, const CollectiveId&) = default;
 };
+inline constexpr uint32_t kProductStreams = 0x40000000;
 inline constexpr uint32_t kNormStream = 0x7fffffff;
 inline constexpr uint32_t kPullStreams = 0x80000000;
 inline constexpr uint32_t kRestoreStreams = 0xc0000000;
 
 struct CollectiveResult {
   absl::Status status;
-  // Training examples behind the result: reduce-scatter: of all members together, 0 when this
-  // member's part is empty; all-reduce, all-gather: the most that any part's owner told.
+  // Training examples behind the result: reduce-scatter and exchange: of all members together, 0
+  // when this member's part is empty; all-reduce, all-gather: the most that any part's owner told.
   uint64_t samples = 0;
   // Above 0: every member whose values are in the result knows of a newer plan for the group, so
   // this is the place to change over (Communicator::Reform). 0: one of them knows of none, or there
@@ -67,7 +69,7 @@ struct Contribution {
 //
 // Memory: `data` is read and written in place, sent without a copy unless it is encoded (in
 // one-shot as one), and belongs to the engine until `done`. A reduce-scatter leaves partial sums in
-// the parts of others.
+// the parts of others; an exchange writes to `rows` alone.
 struct Collective {
   using Callback = std::function<void(absl::Time, const CollectiveResult&, Outbox&)>;
 
@@ -83,6 +85,9 @@ struct Collective {
   std::shared_ptr<const void> owner;
   // One range of `data` per member, disjoint; broadcast and barrier need none.
   std::vector<PartRange> parts;
+  // Exchange, of float32 and in one message (kDirect): the values of the own part go here, one row
+  // per member, by rank.
+  std::span<float> rows;
   uint32_t root = 0;  // broadcast
   // Broadcast, at the root: bytes that all members get with the data (CollectiveResult). For what
   // is no tensor. At most kFrameBytesMax.

@@ -69,6 +69,10 @@ void CollectiveEngine::Start(absl::Time now, Collective collective, Outbox& outb
   COVEY_CHECK(collective.format == WireFormat::kFloat32 ||
               (collective.data.type() == ElementType::kFloat32 && collective.op == ReduceOp::kSum));
   COVEY_CHECK(collective.data.type() != ElementType::kByte || !HasReduction(collective.kind));
+  COVEY_CHECK(collective.kind != CollectiveKind::kExchange ||
+              (collective.algorithm == Algorithm::kDirect &&
+               collective.data.type() == ElementType::kFloat32 &&
+               collective.rows.size() == size_ * collective.parts[rank_].count));
   for (const PartRange& part : collective.parts) {
     COVEY_CHECK(part.first <= collective.data.size() &&
                 part.count <= collective.data.size() - part.first);

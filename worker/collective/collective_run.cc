@@ -50,7 +50,9 @@ CollectiveRun::CollectiveRun(uint64_t number, Collective collective,
     if (lane.spreads) lane.spread = plan_->Spread(owner, section.stripe, options.rank);
     const size_t slices = grid_.SlicesOf(number);
     lane.slices.resize(slices);
-    missing_ += (reduces ? slices : 0) + (lane.spread.parent ? slices : 0);
+    // Slices that are stored one by one, or that are one sum.
+    const size_t stored = exchanges() ? lane.received.size() : reduces ? 1 : 0;
+    missing_ += slices * stored + (lane.spread.parent ? slices : 0);
     lanes_.push_back(std::move(lane));
   }
 }
@@ -70,7 +72,9 @@ void CollectiveRun::Contribute(uint64_t samples, uint64_t agreed_plan_epoch) {
 void CollectiveRun::OwnValues() {
   for (Lane& lane : lanes_) {
     for (size_t slice = 0; slice < lane.slices.size(); ++slice) {
-      if (lane.reduces) {
+      if (exchanges()) {
+        Exchange(lane, slice);
+      } else if (lane.reduces) {
         lane.slices[slice].GiveOwn(OwnPiece(lane, slice));
         Sum(lane, slice);
       } else if (!lane.spread.parent) {
@@ -98,7 +102,7 @@ absl::Status CollectiveRun::TakePiece(SliceGrid::Cut cut, const proto::GroupSlic
   const size_t slice = cut.slice;
   size_t* expected = nullptr;
   uint32_t operand = 0;
-  if (from.phase() == proto::GroupSlice::REDUCE) {
+  if (from.phase() == UpPhase()) {
     const auto& operands = lane.reduce.operands;
     const auto found = std::find(operands.begin(), operands.end(), from.from_rank());
     operand = static_cast<uint32_t>(found - operands.begin());
@@ -114,6 +118,13 @@ absl::Status CollectiveRun::TakePiece(SliceGrid::Cut cut, const proto::GroupSlic
                    .checksum = cut.checksum,
                    .samples = from.samples(),
                    .agreed_plan_epoch = from.agreed_plan_epoch()};
+  if (exchanges()) {
+    --missing_;
+    StoreSlice(collective_.format, piece.bytes,
+               RowOf(lane, grid_.RangeOf(cut.section, slice), from.from_rank()));
+    NoteRow(slice, piece);
+    return absl::OkStatus();
+  }
   if (from.phase() != proto::GroupSlice::REDUCE) {
     Hear(lane, slice, piece);
     return absl::OkStatus();
@@ -171,6 +182,32 @@ void CollectiveRun::Sum(Lane& lane, size_t slice) {
   if (collective_.format != WireFormat::kFloat32) piece.bytes = EncodeSlice(range);
   piece.checksum = ChecksumOf(range, piece.bytes);
   Queue(*lane.reduce.parent, proto::GroupSlice::REDUCE, range, piece);
+}
+
+void CollectiveRun::Exchange(const Lane& lane, size_t slice) {
+  const PartRange range = grid_.RangeOf(lane.section, slice);
+  SlicePiece own{.samples = collective_.samples, .agreed_plan_epoch = options_.agreed_plan_epoch};
+  --missing_;
+  if (!lane.reduce.parent) {
+    const std::span<const float> values = FloatsOf(range);
+    std::copy(values.begin(), values.end(), RowOf(lane, range, options_.rank).begin());
+    NoteRow(slice, own);
+    return;
+  }
+  if (collective_.format != WireFormat::kFloat32) own.bytes = EncodeSlice(range);
+  own.checksum = ChecksumOf(range, own.bytes);
+  Queue(*lane.reduce.parent, UpPhase(), range, own);
+}
+
+std::span<float> CollectiveRun::RowOf(const Lane& lane, PartRange range, uint32_t rank) const {
+  const PartRange part = grid_.sections()[lane.section].range;
+  return collective_.rows.subspan(rank * part.count + range.first - part.first, range.count);
+}
+
+void CollectiveRun::NoteRow(size_t slice, const SlicePiece& piece) {
+  // The same in each slice of a member.
+  if (slice == 0) samples_ += piece.samples;
+  result_epoch_ = std::min(result_epoch_, piece.agreed_plan_epoch);
 }
 
 Buffer CollectiveRun::EncodeSlice(PartRange range) {

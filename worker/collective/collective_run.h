@@ -29,6 +29,9 @@ namespace covey::worker {
 // is lent (Buffer::Lend). A slice is passed on as soon as it is complete; slices that are ready
 // together, adjacent, and for the same member share a message (outgoing_slices.h).
 //
+// The slices of an exchange are stored as they come. They travel as results, so that a member that
+// adds takes none of them, and none of its slices is taken.
+//
 // Actor-confined. Deterministic. Bytes from outside are checked against what is expected.
 class CollectiveRun {
  public:
@@ -93,6 +96,11 @@ class CollectiveRun {
     size_t heard = 0;              // slices of the result
     std::vector<SliceSum> slices;
   };
+  bool exchanges() const { return collective_.kind == CollectiveKind::kExchange; }
+  // Of slices that go to the owner of their part.
+  proto::GroupSlice::Phase UpPhase() const {
+    return exchanges() ? proto::GroupSlice::SPREAD : proto::GroupSlice::REDUCE;
+  }
   void OwnValues();
   Attachment AttachmentOf(const PartRange& range) const {
     return range.first == 0 ? attachment_ : Attachment();
@@ -105,6 +113,10 @@ class CollectiveRun {
              const SlicePiece& piece);
   // Adds what can be added; then the slice goes up, or is the result.
   void Sum(Lane& lane, size_t slice);
+  // Of an exchange: the own values go to the owner of the part, where each member's have a row.
+  void Exchange(const Lane& lane, size_t slice);
+  std::span<float> RowOf(const Lane& lane, PartRange range, uint32_t rank) const;
+  void NoteRow(size_t slice, const SlicePiece& piece);
   void Result(Lane& lane, size_t slice, SlicePiece piece);
   Buffer EncodeSlice(PartRange range);
   // Of the bytes that are sent for the range: `encoded`, or the data itself.
