@@ -29,6 +29,25 @@ enum class Synchronization {
   kProgram,
 };
 
+// How the gradients of a group's members become one.
+enum class Combine {
+  // Their mean, weighted by samples.
+  kMean,
+  // Adasum (Maleki et al. 2020), for each tensor by itself: pairs of members in the order of ranks,
+  // then pairs of these, become
+  //
+  //   a (1 - a.b / 2 |a|^2) + b (1 - a.b / 2 |b|^2)
+  //
+  // so gradients that have nothing in common are added, and equal ones averaged. Each member's
+  // gradient counts the same, whatever its samples, unless it has none. Made for batches that are
+  // larger than those for which the learning rate was chosen.
+  //   Costs beside kMean: once more the memory of the gradients; uplinks of racks carry every
+  // member's gradient, since nothing is added on the way; a small all-reduce per bucket; arithmetic
+  // in proportion to the members. For groups of up to kAdasumMembersMax.
+  kAdasum,
+};
+inline constexpr uint32_t kAdasumMembersMax = 64;
+
 // The wire formats for which a table's rounding errors are kept and added to the next step's
 // gradient. Costs as much memory as the gradients.
 enum class ErrorFeedback { kNever, kInt8, kAlways };
@@ -54,6 +73,7 @@ struct HybridOptions {
   uint32_t lag = 0;
   FusionLimits fusion;
   ErrorFeedback error_feedback = ErrorFeedback::kInt8;
+  Combine combine = Combine::kMean;
   // The mean gradient of each step is scaled down to this norm over all tensors when it is larger,
   // as by torch.nn.utils.clip_grad_norm_ (worker/hybrid/gradient_clip.h). It is the gradient of one
   // step of this group: also under `local`, and under other contracts before groups come together.

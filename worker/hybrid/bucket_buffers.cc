@@ -6,9 +6,12 @@
 
 namespace covey::worker {
 
-BucketBuffers::BucketBuffers(const Bucket& bucket, bool error_feedback, Release release)
-    : pieces_(bucket.pieces), elements_(bucket.element_count), release_(std::move(release)) {
-  if (error_feedback) residual_.assign(elements_, 0);
+BucketBuffers::BucketBuffers(const Bucket& bucket, const Options& options, Release release)
+    : pieces_(bucket.pieces),
+      elements_(bucket.element_count),
+      weighted_(options.weighted),
+      release_(std::move(release)) {
+  if (options.error_feedback) residual_.assign(elements_, 0);
 }
 
 std::span<float> BucketBuffers::TakeGradient() {
@@ -28,7 +31,7 @@ void BucketBuffers::PackGradient(const std::vector<TensorRequest>& requests,
         continue;
       }
       // One pass: the sum is taken here, and the program's own stays for a second time.
-      const auto weight = static_cast<float>(request.samples);
+      const float weight = weighted_ ? static_cast<float>(request.samples) : 1.0f;
       std::transform(request.gradient.begin(), request.gradient.end(), packed,
                      [weight](float element) { return element * weight; });
     }

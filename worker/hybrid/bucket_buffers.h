@@ -26,7 +26,13 @@ class BucketBuffers {
  public:
   using Release = std::function<void(const Buffer&)>;
 
-  BucketBuffers(const Bucket& bucket, bool error_feedback, Release release);
+  struct Options {
+    // A step starts with the gradient times its samples; else with the gradient, or with zero where
+    // there are no samples.
+    bool weighted = true;
+    bool error_feedback = false;
+  };
+  BucketBuffers(const Bucket& bucket, const Options& options, Release release);
 
   // What a step starts with. Its collectives overwrite both spans.
   struct StepInput {
@@ -37,7 +43,7 @@ class BucketBuffers {
     // An earlier run of the same step was interrupted.
     bool repeats = false;
   };
-  // The gradient of the requests times their samples; without requests, zero. Keeps what encoding
+  // The gradient of the requests, as Options says; without requests, zero. Keeps what encoding
   // overwrites.
   StepInput BeginStep(const std::vector<TensorRequest>& requests);
   // The program gets its gradient back before the step is over: keeps what summing overwrites.
@@ -62,6 +68,7 @@ class BucketBuffers {
 
   const std::vector<Bucket::Piece> pieces_;
   const size_t elements_;
+  const bool weighted_;
   const Release release_;
   Buffer gradient_;
   std::vector<float> values_;

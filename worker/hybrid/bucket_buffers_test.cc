@@ -24,7 +24,7 @@ class BucketBuffersTest : public ::testing::Test {
   int releases_ = 0;
   bool is_copied_ = false;
   BucketBuffers buffers_{{.pieces = {{.tensor = 0, .elements = {0, 3}}}, .element_count = 3},
-                         false,
+                         {},
                          [this](const Buffer& memory) {
                            ++releases_;
                            EXPECT_EQ(memory.data(), kept_.data());

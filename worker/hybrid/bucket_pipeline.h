@@ -89,6 +89,7 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
     std::string name;
     GradientFormat gradient;
     uint32_t lag = 0;
+    Combine combine = Combine::kMean;
     std::unique_ptr<PartUpdate> update;
     // Null: gradients are not clipped.
     std::shared_ptr<GradientClip> clip;

@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/base/transitions.h"
 #include "common/tensor/kernels.h"
+#include "worker/hybrid/adasum_reduce.h"
 
 namespace covey::worker {
 namespace {
@@ -110,7 +111,13 @@ void BucketRun::StartStep(absl::Time now, BucketBuffers::StepInput input, Outbox
   };
   // The gather comes first, so that it is there when the sum is complete, which may be at once.
   StartGather(now, {2 * stages_.number + 2, task_.step.value()}, outbox);
-  stages_.group.Start(now, std::move(reduce), outbox);
+  if (stages_.combine == Combine::kAdasum) {
+    std::vector<PartRange> tensors;
+    for (const Bucket::Piece& piece : stages_.bucket.pieces) tensors.push_back(piece.elements);
+    StartAdasum(now, stages_.group, stages_.number, std::move(tensors), std::move(reduce), outbox);
+  } else {
+    stages_.group.Start(now, std::move(reduce), outbox);
+  }
 }
 
 void BucketRun::StartPull(absl::Time now, uint64_t pull, std::optional<uint32_t> donor,

@@ -18,6 +18,7 @@
 #include "worker/hybrid/gradient_clip.h"
 #include "worker/hybrid/server_times.h"
 #include "worker/hybrid/tensor_request.h"
+#include "worker/hybrid_options.h"
 #include "worker/layout/gradient_format.h"
 #include "worker/layout/model_layout.h"
 #include "worker/update/mean_memory.h"
@@ -37,6 +38,7 @@ struct BucketStages {
   // "'hidden/weight'", for errors.
   std::string name;
   GradientFormat gradient;
+  Combine combine = Combine::kMean;
   Bucket bucket;
   std::unique_ptr<PartUpdate> update;
   // Null: gradients are not clipped.

@@ -41,6 +41,7 @@ absl::Status HybridModel::Set(Definition definition, std::shared_ptr<const Clust
         .name = NameOf(bucket, plan_),
         .gradient = table.gradient,
         .lag = definition_.options.lag,
+        .combine = definition_.options.combine,
         .clip = clip_,
         .memory = MakeRoundMemory(bucket, plan_.plans),
         .mean = ProgramUpdates() ? std::optional(MeanMemory()) : std::nullopt,

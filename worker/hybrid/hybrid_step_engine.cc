@@ -153,7 +153,6 @@ void HybridStepEngine::Observe(absl::Time now, const Message& message, Outbox& o
   const proto::GroupSlice& slice = message.envelope.group_slice();
   const uint32_t bucket = (slice.stream() - 1) / 2;
   if (slice.stream() % 2 == 0 || bucket >= model_.pipelines().size()) return;
-  if (slice.phase() != proto::GroupSlice::REDUCE) return;
   if (ReadRound(slice.round()) != group_.round()) return;
   const BucketPipeline& pipeline = *model_.pipelines()[bucket];
   const Step step(slice.sequence());

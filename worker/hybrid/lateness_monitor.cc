@@ -40,7 +40,12 @@ void LatenessMonitor::Observe(absl::Time now, size_t bucket, const proto::GroupS
     const PartRange range = section.range;
     if (slice.first() < range.first || slice.first() >= range.first + range.count) continue;
     std::vector<uint32_t> members;
-    AddMembersBehind(travel.plan, section, slice.from_rank(), members);
+    // What goes to the owner as a result is of its sender alone: it is not to be added to.
+    if (slice.phase() == proto::GroupSlice::SPREAD) {
+      members.push_back(slice.from_rank());
+    } else {
+      AddMembersBehind(travel.plan, section, slice.from_rank(), members);
+    }
     if (slice.samples() == 0) {
       by_bucket_[bucket].AddSteppedAside(step, members);
       continue;

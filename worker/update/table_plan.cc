@@ -100,6 +100,12 @@ absl::StatusOr<std::vector<TablePlan>> PlanTables(std::span<const proto::Table* 
 absl::StatusOr<ModelPlan> PlanModel(std::span<const TableId> tables,
                                     std::shared_ptr<const ClusterView> view,
                                     const HybridOptions& options, uint32_t members) {
+  if (options.combine == Combine::kAdasum && members > kAdasumMembersMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Adasum combines the gradients of at most ", kAdasumMembersMax,
+                     " members, and this group has ", members,
+                     "; make more and smaller groups, or combine by the mean"));
+  }
   ModelPlan model;
   model.view = std::move(view);
   for (const TableId id : tables) {

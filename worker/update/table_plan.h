@@ -59,7 +59,8 @@ absl::StatusOr<std::vector<TablePlan>> PlanTables(std::span<const proto::Table* 
                                                   const ClusterView& view,
                                                   const HybridOptions& options);
 
-// Errors as PlanTables; NOT_FOUND: a table is not in the view.
+// Errors as PlanTables; INVALID_ARGUMENT, too: the group is too large for the options; NOT_FOUND: a
+// table is not in the view.
 absl::StatusOr<ModelPlan> PlanModel(std::span<const TableId> tables,
                                     std::shared_ptr<const ClusterView> view,
                                     const HybridOptions& options, uint32_t members);

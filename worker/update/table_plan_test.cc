@@ -84,6 +84,16 @@ TEST(TablePlanTest, DistributedIsForOneGroupUnderBsp) {
   EXPECT_FALSE(Plan({switched}, 1, options).ok());
 }
 
+TEST(TablePlanTest, AdasumIsForGroupsThatAreNotTooLarge) {
+  const HybridOptions options{.combine = Combine::kAdasum};
+  const auto view = ViewWithGroups(1);
+  EXPECT_TRUE(PlanModel({}, view, options, kAdasumMembersMax).ok());
+  const auto refused = PlanModel({}, view, options, kAdasumMembersMax + 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+  EXPECT_THAT(refused.status().message(), HasSubstr("at most 64 members, and this group has 65"));
+  EXPECT_TRUE(PlanModel({}, view, {}, kAdasumMembersMax + 1).ok());
+}
+
 TEST(TablePlanTest, LocalTablesTakeTurns) {
   proto::Table table = TableWith(proto::Contract::LOCAL);
   table.mutable_spec()->mutable_contract()->set_local_steps(8);

@@ -42,6 +42,8 @@ void Options::AddTo(ConfigFile& options) {
   examples::AddWireFormat(options, &wire);
   options.Add("update-on-members", &update_on_members,
               "members run the optimizer instead of servers; for one group under bsp");
+  options.Add("adasum", &adasum,
+              "combine the gradients of a group's members by Adasum in place of their mean");
   options.Add("lag", &lag, "steps by which the values lag: 0 or 1");
   options.Add("target-accuracy", &target_accuracy,
               "report the samples that this test accuracy takes; 0 = off");

@@ -45,6 +45,10 @@ struct Options {
   // True: the group's members run the optimizer, each for its part, and servers only provide the
   // initial values; for one group under bsp.
   bool update_on_members = false;
+  // True: the gradients of a group's members are combined by Adasum in place of their mean
+  // (worker/hybrid_options.h), for `batch` times the workers that is larger than the learning rate
+  // allows.
+  bool adasum = false;
   // 0 or 1. With 1, a step computes with the values of the step before last, which hides
   // communication behind a whole step's computation.
   uint32_t lag = 0;

@@ -93,7 +93,8 @@ uint64_t ScheduleSamples(const Options& options, uint64_t total_samples, uint32_
 worker::HybridOptions HybridOptionsOf(const Options& options) {
   return {.synchronization = options.update_on_members ? worker::Synchronization::kDistributed
                                                        : worker::Synchronization::kCentralized,
-          .lag = options.lag};
+          .lag = options.lag,
+          .combine = options.adasum ? worker::Combine::kAdasum : worker::Combine::kMean};
 }
 
 std::string ProgressLine(const Worker& worker, const worker::Progress& progress) {
