@@ -767,6 +767,9 @@ typedef struct covey_step covey_step;
  * updates its own parameters with it (worker/hybrid_options.h, Synchronization::kProgram). */
 enum { COVEY_UPDATE_ON_SERVERS = 0, COVEY_UPDATE_ON_MEMBERS = 1, COVEY_UPDATE_BY_PROGRAM = 2 };
 enum { COVEY_FEEDBACK_NEVER = 0, COVEY_FEEDBACK_INT8 = 1, COVEY_FEEDBACK_ALWAYS = 2 };
+/* ADASUM: gradients that have nothing in common are added, and equal ones averaged
+ * (worker/hybrid_options.h, Combine). */
+enum { COVEY_COMBINE_MEAN = 0, COVEY_COMBINE_ADASUM = 1 };
 
 typedef struct covey_step_options {
   uint32_t struct_size;
@@ -779,9 +782,15 @@ typedef struct covey_step_options {
   /* The group's mean gradient of each step is scaled down to this norm over all tensors when it is
    * larger; all tensors of a step are then submitted before one is waited for. 0 = not clipped. */
   double max_gradient_norm;
+  /* How the gradients of the group's members become one; the same on all members. */
+  int32_t combine;
+  uint32_t reserved;
 } covey_step_options;
-#define COVEY_STEP_OPTIONS_INIT \
-  { sizeof(covey_step_options), COVEY_UPDATE_ON_SERVERS, 0, COVEY_FEEDBACK_INT8, 0 }
+#define COVEY_STEP_OPTIONS_INIT                                                     \
+  {                                                                                 \
+    sizeof(covey_step_options), COVEY_UPDATE_ON_SERVERS, 0, COVEY_FEEDBACK_INT8, 0, \
+        COVEY_COMBINE_MEAN, 0                                                       \
+  }
 
 typedef struct covey_step_tensor {
   uint32_t struct_size;

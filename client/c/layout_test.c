@@ -124,7 +124,9 @@ AT(covey_step_options, update, 4);
 AT(covey_step_options, lag, 8);
 AT(covey_step_options, error_feedback, 12);
 AT(covey_step_options, max_gradient_norm, 16);
-SIZE(covey_step_options, 24);
+AT(covey_step_options, combine, 24);
+AT(covey_step_options, reserved, 28);
+SIZE(covey_step_options, 32);
 
 AT(covey_initial_values, reserved, 4);
 AT(covey_initial_values, table, 8);
@@ -174,7 +176,7 @@ _Static_assert(COVEY_SUM == 0 && COVEY_PRODUCT == 1 && COVEY_MIN == 2 && COVEY_M
                "an operation has changed");
 _Static_assert(COVEY_UPDATE_ON_SERVERS == 0 && COVEY_UPDATE_ON_MEMBERS == 1 &&
                    COVEY_UPDATE_BY_PROGRAM == 2 && COVEY_FEEDBACK_NEVER == 0 && COVEY_FEEDBACK_INT8 == 1 &&
-                   COVEY_FEEDBACK_ALWAYS == 2,
+                   COVEY_FEEDBACK_ALWAYS == 2 && COVEY_COMBINE_MEAN == 0 && COVEY_COMBINE_ADASUM == 1,
                "a choice of covey_step_options has changed");
 _Static_assert(COVEY_PASS_GO_ON == 0 && COVEY_PASS_MEET == 1,
                "a choice of covey_source_options has changed");

@@ -58,6 +58,18 @@ absl::StatusOr<worker::HybridOptions> HybridOptionsOf(const covey_step_options* 
           absl::StrCat("covey_step_options.error_feedback is ", options.error_feedback,
                        "; use COVEY_FEEDBACK_NEVER, COVEY_FEEDBACK_INT8 or COVEY_FEEDBACK_ALWAYS"));
   }
+  switch (options.combine) {
+    case COVEY_COMBINE_MEAN:
+      hybrid.combine = worker::Combine::kMean;
+      break;
+    case COVEY_COMBINE_ADASUM:
+      hybrid.combine = worker::Combine::kAdasum;
+      break;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("covey_step_options.combine is ", options.combine,
+                       "; use COVEY_COMBINE_MEAN or COVEY_COMBINE_ADASUM"));
+  }
   return hybrid;
 }
 

@@ -91,5 +91,32 @@ class FashionMnistTest(cluster.ProcessTest):
         self.survive("worker-1@1ms", 1, workers=1, epochs=12)
 
 
+class AdasumTest(cluster.ProcessTest):
+    """A batch eight times larger than the one that the learning rate was chosen for."""
+
+    # Of 0.05, 0.1 and 0.2 the best for one worker with this batch, one pass and no momentum.
+    _BATCH, _RATE = 16, 0.1
+    _TARGET = 0.846
+
+    def accuracy(self, workers, rate, *options):
+        run = self.run_to_end(
+            "covey run",
+            [cluster.COVEY, "run", "--servers", 1, "--groups", 1, "--workers", workers,
+             "--scheduler-binary", cluster.SCHEDULER, "--server-binary", cluster.SERVER, "--",
+             cluster.FASHION_MNIST, "--epochs", 1, "--hidden", 64, "--contract", "bsp",
+             "--momentum", 0, "--fixed-split", "--batch", self._BATCH, "--learning-rate", rate, *options],
+            seconds=240)
+        self.assertEqual(0, run.code, run)
+        accuracy = json.loads(run.lines("stdout")[-1])["test_accuracy"]
+        print(f"{workers} workers, rate {rate} {' '.join(options)}: {accuracy:.4f}", flush=True)
+        return accuracy
+
+    def test_reaches_the_target_at_the_rate_of_the_small_batch(self):
+        self.assertGreater(self.accuracy(1, self._RATE), self._TARGET)
+        self.assertGreater(self.accuracy(8, self._RATE, "--adasum"), self._TARGET)
+        self.assertLess(self.accuracy(8, self._RATE), self._TARGET)
+        self.assertLess(self.accuracy(8, 8 * self._RATE), self._TARGET)
+
+
 if __name__ == "__main__":
     report.main()

@@ -106,6 +106,47 @@ def like_one_process(make, schedule=None, max_norm=None):
                 "began_with": began_with, "norms": norms, "expected_norms": expected_norms}
 
 
+def _adasum(gradients):
+    """Of the members' gradients of one parameter, by pairs."""
+    while len(gradients) > 1:
+        joined = []
+        for a, b in zip(gradients[::2], gradients[1::2]):
+            product = torch.sum(a * b)
+            joined.append(a * (1 - product / (2 * torch.sum(a * a)))
+                          + b * (1 - product / (2 * torch.sum(b * b))))
+        gradients = joined + gradients[2 * len(joined):]
+    return gradients[0]
+
+
+def adasum(make, **options):
+    """Distances from plain PyTorch that combines the gradients of all members by itself."""
+    with covey.join() as worker:
+        model, alone = _model(), _model()
+        optimizer = _optimizer(model, worker, make, combine="adasum", samples_per_step=1, **options)
+        plain = make(alone.parameters())
+        inputs, targets = _examples()
+        rank, size = worker.group.rank, worker.group.size
+        distances = []
+        for step in range(20):
+            mine = slice(rank + step % 5, None, size)
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(inputs[mine]), targets[mine]).backward()
+            optimizer.step()
+            gradients = []
+            for other in range(size):
+                theirs = slice(other + step % 5, None, size)
+                loss = torch.nn.functional.mse_loss(alone(inputs[theirs]), targets[theirs])
+                gradients.append(torch.autograd.grad(loss, list(alone.parameters())))
+            for parameter, each in zip(alone.parameters(), zip(*gradients)):
+                parameter.grad = _adasum(each)
+            plain.step()
+            distances.append(max(torch.max(torch.abs(mine - theirs)).item() for mine, theirs
+                                 in zip(model.parameters(), alone.parameters())))
+        refused = _refusal(_optimizer, _model(), worker, make, combine="sum")
+        optimizer.close()
+        return {"distances": distances, "refused": refused}
+
+
 def saved(make):
     """Losses of a group and of a plain optimizer that goes on from the group's state_dict."""
     with covey.join() as worker:
@@ -666,6 +707,7 @@ PROGRAMS = {
     "adam": lambda: like_one_process(lambda parameters: torch.optim.Adam(parameters, lr=0.01)),
     "adamw": lambda: like_one_process(_adamw),
     "clipped": lambda: like_one_process(_sgd, max_norm=0.5),
+    "adasum": lambda: adasum(_sgd), "adasum_program": lambda: adasum(_sgd, update="program"),
     "adadelta": lambda: like_one_process(
         lambda parameters: torch.optim.Adadelta(parameters, lr=10)),
     "rmsprop": lambda: like_one_process(

@@ -76,6 +76,12 @@ class TorchTest(worker_programs.WorkerProgramsTest):
         self.assertEqual(results[0]["losses"], results[1]["losses"])
         self.assertLess(results[0]["losses"][-1], 0.5 * results[0]["losses"][0])
 
+    def test_adasum_is_that_of_the_members_gradients(self):
+        for name, workers in (("adasum", 2), ("adasum", 3), ("adasum_program", 3)):
+            for result in self.results(1, workers, name):
+                self.assertLess(max(result["distances"]), 1e-5, name)
+                self.assertIn("combine is 'sum'; use one of mean, adasum", result["refused"])
+
     def test_schedulers_of_pytorch_are_like_in_one_process(self):
         self.check_like_one_process("warmup")
         self.check_like_one_process("steps")

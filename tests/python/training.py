@@ -130,6 +130,29 @@ def steps(worker):
     return result
 
 
+def adasum(worker):
+    """Members have gradients that are orthogonal in one table, and equal in the other."""
+    apart, alike = floats(0, worker.size), floats(0, 2)
+    step = covey.Step(worker, [
+        (covey.TableSpec("apart", (worker.size,), covey.sgd(1.0), "bsp"), apart),
+        (covey.TableSpec("alike", (2,), covey.sgd(1.0), "bsp"), alike)], combine="adasum")
+    mine = floats(0, worker.size)
+    mine[worker.rank] = -4
+    for _ in range(3):
+        step.begin(1 + worker.rank)
+        step.submit(1, floats(-2, 2))
+        step.submit(0, mine)
+        step.wait(0)
+        step.wait(1)
+    try:
+        refused = str(covey.Step(worker, [], combine="sum"))
+    except ValueError as error:
+        refused = str(error)
+    worker.barrier("end")
+    step.close()
+    return {"apart": list(apart), "alike": list(alike), "refused": refused}
+
+
 def passes(worker):
     """The members of a group end each pass after the same step, with all its examples trained."""
     count = floats(0, 1)
@@ -215,7 +238,7 @@ def main():
     settings = {"timeout": _TIMEOUT} if sys.argv[1] == "away" else {}
     with covey.join(**settings) as worker:
         run = {"collectives": collectives, "survivors": survivors, "steps": steps, "passes": passes,
-               "away": away}[sys.argv[1]]
+               "adasum": adasum, "away": away}[sys.argv[1]]
         result = {"rank": worker.rank, "size": worker.size, "groups": worker.groups, **run(worker)}
     print(json.dumps(result))
 

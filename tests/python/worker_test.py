@@ -63,6 +63,12 @@ class WorkerTest(cluster.ProcessTest):
             self.assertEqual([result["rank"] + 1] * 2, result["mine"])
             self.assertGreater(result["refused"], 0)
 
+    def test_adasum_adds_what_is_orthogonal_and_averages_what_is_equal(self):
+        for result in self.results(1, 4, "adasum"):
+            self.assertEqual([12.0] * 4, result["apart"])
+            self.assertEqual([6.0] * 2, result["alike"])
+            self.assertEqual("combine is 'sum'; use one of mean, adasum", result["refused"])
+
     def test_trains_every_example_once(self):
         results = self.results(2, 2, "steps")
         self.assertEqual(200, sum(result["trained"] for result in results))

@@ -14,6 +14,7 @@ from covey.worker import Worker
 
 _UPDATE = {"servers": 0, "members": 1, "program": 2}
 _FEEDBACK = {"never": 0, "int8": 1, "always": 2}
+_COMBINE = {"mean": 0, "adasum": 1}
 
 
 def _norm_number(norm: float | None) -> float:
@@ -51,7 +52,7 @@ class Step:
     def __init__(self, worker: Worker, tensors: Sequence[tuple[TableSpec, Any]], *,
                  update: str = "servers", lag: int = 0, error_feedback: str = "int8",
                  rate_factors: Sequence[float] | None = None,
-                 max_gradient_norm: float | None = None) -> None:
+                 max_gradient_norm: float | None = None, combine: str = "mean") -> None:
         """Creates the tables and gets their values.
 
         Args:
@@ -65,9 +66,13 @@ class Step:
             rate_factors: of each tensor, as for set_rate_factor; None = 1 each.
             max_gradient_norm: the group's mean gradient of each step is scaled down to this norm
                 over all tensors when it is larger. Submit all tensors before you wait for one.
+            combine: how the gradients of the group's members become one: by their "mean", weighted
+                by samples, or by "adasum", which adds gradients that have nothing in common and
+                averages equal ones. The same on all members.
         """
         for argument, value, known in (("update", update, _UPDATE),
-                                       ("error_feedback", error_feedback, _FEEDBACK)):
+                                       ("error_feedback", error_feedback, _FEEDBACK),
+                                       ("combine", combine, _COMBINE)):
             if value not in known:
                 raise ValueError(f"{argument} is {value!r}; use one of {', '.join(known)}")
         self._worker = worker
@@ -82,7 +87,7 @@ class Step:
                              float(factor))]
         self._native = interruptible(_native.step_create, worker._native, _UPDATE[update], lag,
                                      _FEEDBACK[error_feedback],
-                                     _norm_number(max_gradient_norm), *flat)
+                                     _norm_number(max_gradient_norm), _COMBINE[combine], *flat)
 
     def close(self) -> None:
         """Waits for what is in flight, and ends the step; before the worker is closed."""

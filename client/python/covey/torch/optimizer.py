@@ -128,7 +128,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                  schedule: dict[str, Any] | None = None, outer: Optimizer | None = None,
                  accumulate: int = 1, samples_per_step: int | None = None, lag: int = 0,
                  overlap: bool | str = "auto", replicas: int = 0,
-                 max_norm: float | None = None,
+                 max_norm: float | None = None, combine: str = "mean",
                  embeddings: Iterable[torch.nn.Module] = ()) -> None:
         """All members of the job make it with the same arguments. Training begins with the model of
         the member that comes first, and the others' models become equal to it.
@@ -157,6 +157,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
             max_norm: in each step, the mean gradient of the group's examples is scaled down to this
                 norm when it is larger: what torch.nn.utils.clip_grad_norm_ does in a program of one
                 process. `gradient_norm` has the norm before.
+            combine: "mean", or "adasum" for a batch that is larger than the one for which the rate
+                was chosen: gradients of members that have nothing in common are added, and equal
+                ones averaged.
             embeddings: Embedding and EmbeddingBag modules, or model.modules().
         """
         if overlap not in ("auto", True, False):
@@ -195,7 +198,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._staging = Staging(self._leave)
         self._specs: list[TableSpec] = []
         self._options: dict[str, Any] = {"lag": lag, "max_gradient_norm": max_norm,
-                                         "update": "servers" if plain is None else "program"}
+                                         "combine": combine, "update": "servers" if plain is None else "program"}
         for group in self.param_groups:
             # A rate that the program may change travels with each gradient, as the factor of 1.
             # A program's table keeps its first values, and no state.
