@@ -138,7 +138,7 @@ def adasum(make, **options):
                 loss = torch.nn.functional.mse_loss(alone(inputs[theirs]), targets[theirs])
                 gradients.append(torch.autograd.grad(loss, list(alone.parameters())))
             for parameter, each in zip(alone.parameters(), zip(*gradients)):
-                parameter.grad = _adasum(each)
+                parameter.grad = _adasum(list(each))
             plain.step()
             distances.append(max(torch.max(torch.abs(mine - theirs)).item() for mine, theirs
                                  in zip(model.parameters(), alone.parameters())))
