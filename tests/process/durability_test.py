@@ -55,7 +55,7 @@ class DurabilityTest(cluster.ProcessTest):
         self.assertLessEqual(at_risk["snapshot"], newest)
         run = self.start_run(1, 1, [_EXAMPLES, "--passes", 40], [
             "--store", self.store, "--resume", "latest", "--durability", "flushed:2s"])
-        run.await_line(f"tables? continue {newest}; updates after it are gone")
+        run.await_line(f"tables? continues? {newest}; updates after it are gone")
         self.assertEqual(0, run.exit_code(120), run)
         self.assertEqual(0, json.loads(run.lines("stdout")[-1])["wrong"])
 
