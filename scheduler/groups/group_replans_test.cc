@@ -218,6 +218,9 @@ TEST_F(GroupReplansTest, APlanThatBringsLessThanTheGroupsBeforeIsGivenUp) {
   Run(absl::Minutes(10));
   // Back to one group, and no other number is tried: all are expected to do as two did.
   EXPECT_LE(news_.size(), 4u);
+  proto::StatusReply status;
+  replans_.FillStatus(now_, status);
+  EXPECT_THAT(*status.plan().sources().rbegin(), HasSubstr("for a gain of 10 % or more"));
 }
 
 TEST_F(GroupReplansTest, GroupsThatDoLessThanPredictedGiveOthersATrial) {
