@@ -12,7 +12,7 @@ import os
 from tests import report
 from tests.process import cluster, network, network_cluster
 
-_STEPS = 150
+_STEPS, _TENSORS = 150, 4
 _TOLERANCE = 0.15
 _MBIT = 10**6
 
@@ -24,13 +24,14 @@ class Run:
     members: int
     contract: str
     milliseconds: float
-    tensors: int = 4
+    gradient_mib: int = 4
     group_batch: int = 16
     slow: str = ""
 
     def command(self, trace):
         slow = ["--slow", self.slow] if self.slow else []
-        return [cluster.SYNTHETIC, "--tensors", self.tensors, "--tensor-kib", 1024,
+        return [cluster.SYNTHETIC, "--tensors", _TENSORS, "--tensor-kib",
+                self.gradient_mib * 1024 // _TENSORS,
                 "--group-batch", self.group_batch, "--milliseconds-per-sample", self.milliseconds,
                 "--step-noise", 0.15, "--contract", self.contract, "--steps", _STEPS,
                 "--step-trace", trace, *slow]
@@ -41,8 +42,8 @@ class PredictionTest(cluster.ProcessTest):
         """Steps per second of each group."""
         simulation = self.run_to_end("covey simulate", [
             cluster.COVEY, "simulate", "--trace", trace, "--nodes", run.groups * run.members,
-            "--groups", run.groups, "--servers", 1, "--gradient-mib", run.tensors, "--tensors",
-            run.tensors, "--contract", run.contract, "--samples", run.group_batch // run.members,
+            "--groups", run.groups, "--servers", 1, "--gradient-mib", run.gradient_mib, "--tensors",
+            _TENSORS, "--contract", run.contract, "--samples", run.group_batch // run.members,
             "--steps", _STEPS, "--message-us", 20, *links, "-o", "json"])
         self.assertEqual(0, simulation.code, simulation)
         [prediction] = json.loads("".join(simulation.lines("stdout")))["results"]
@@ -78,8 +79,8 @@ class PredictionTest(cluster.ProcessTest):
         self.check(Run(4, 2, "local:4", 10))
 
     def test_two_racks(self):
-        """Half of a step is communication over the uplinks."""
-        run = Run(2, 2, "buffered", 5, tensors=1)
+        """Two thirds of a step are communication over the uplinks."""
+        run = Run(2, 2, "buffered", 5, gradient_mib=1)
         uplink = 100 * _MBIT
         racks = network.Racks(self, 2, 2, 1000 * _MBIT, uplink)
         nodes = [node for rack in racks.racks for node in rack]
