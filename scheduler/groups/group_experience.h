@@ -14,7 +14,8 @@ namespace covey::scheduler {
 // (group_samples_per_step).
 //
 // A fit is of a number of groups, not of their members: where the model is wrong, it is mostly
-// wrong in the same way for all groups of about one size. After kKeptFor a number is tried anew.
+// wrong in the same way for all groups of about one size. A fit is forgotten after kKeptFor, so
+// that the planner may try its number of groups again.
 //
 // A value.
 class GroupExperience {

@@ -42,28 +42,20 @@ GroupReplans::GroupList GroupReplans::Present() const {
   return present;
 }
 
-std::vector<NodeId> GroupReplans::Unplaced(const std::vector<NodeId>& workers) const {
-  const std::vector<NodeId> placed = AllOf(Present());
-  std::vector<NodeId> unplaced;
-  std::set_difference(workers.begin(), workers.end(), placed.begin(), placed.end(),
-                      std::back_inserter(unplaced));
-  return unplaced;
-}
-
 bool GroupReplans::AnyAway(absl::Time now, const std::vector<NodeId>& workers) const {
   return std::any_of(workers.begin(), workers.end(),
                      [&](NodeId worker) { return away_.IsAway(now, worker); });
 }
 
-std::vector<NodeId> GroupReplans::Placeable(absl::Time now) const {
+std::vector<NodeId> GroupReplans::Placeable(absl::Time now,
+                                            const std::vector<NodeId>& members) const {
   std::vector<NodeId> workers = measurements_.Workers();
-  const std::vector<NodeId> placed = AllOf(Present());
   // A worker without a group that is away takes no steps: its program evaluates, or has been told
   // that it is out.
   workers.erase(std::remove_if(workers.begin(), workers.end(),
                                [&](NodeId worker) {
                                  return away_.IsAway(now, worker) &&
-                                        !std::binary_search(placed.begin(), placed.end(), worker);
+                                        !std::binary_search(members.begin(), members.end(), worker);
                                }),
                 workers.end());
   return workers;
@@ -71,15 +63,17 @@ std::vector<NodeId> GroupReplans::Placeable(absl::Time now) const {
 
 void GroupReplans::Tick(absl::Time now) {
   if (!IsPlanned()) return;
-  const std::vector<NodeId> workers = Placeable(now);
   const std::vector<NodeId> members = AllOf(Present());
+  const std::vector<NodeId> workers = Placeable(now, members);
   // A member that drains, or has just gone, leaves its group before others form.
   if (workers.empty() ||
       !std::includes(workers.begin(), workers.end(), members.begin(), members.end())) {
     PutOff(now);
     return;
   }
-  const std::vector<NodeId> unplaced = Unplaced(workers);
+  std::vector<NodeId> unplaced;
+  std::set_difference(workers.begin(), workers.end(), members.begin(), members.end(),
+                      std::back_inserter(unplaced));
   PlaceWaiting(now, workers, unplaced);
   if (now < next_) return;
   if (state_.view().tables().empty() || AnyAway(now, workers) || !unplaced.empty()) {
@@ -152,7 +146,7 @@ void GroupReplans::Look(absl::Time now, const std::vector<NodeId>& workers) {
   }
   const PlanInputs inputs = Inputs(now, workers, experience_);
   const double measured = measurements_.SamplesPerSecond(changed_at_);
-  if (trial_) EndTrial(workers, measured);
+  EndTrial(workers, measured);
 
   const GroupList present = Present();
   ReplanDecision decision = Replan(inputs.workers, present, inputs.options(),
@@ -169,14 +163,13 @@ void GroupReplans::Look(absl::Time now, const std::vector<NodeId>& workers) {
   for (const NodeId worker : workers) {
     longest_step = std::max(longest_step, absl::Seconds(measurements_.StepSeconds(worker)));
   }
-  const double factor = EvaluateGroups(inputs.workers, present, inputs.model).statistical_factor;
   // Without a gain it is the contract that asks for another number of groups.
   if (decision.gain > 0) {
     trial_ = Trial{.workers = workers,
                    .before = present,
                    .measured_before = measured,
                    .promised = decision.plan.samples_per_second * decision.plan.fit,
-                   .statistical_ratio = decision.plan.statistical_factor / factor,
+                   .promised_gain = decision.gain,
                    .stalled_at = now + std::max(kStalledAfter, kStalledSteps * longest_step)};
   }
   const std::string why = decision.plan.ExplainChoice();
@@ -184,32 +177,38 @@ void GroupReplans::Look(absl::Time now, const std::vector<NodeId>& workers) {
         why.empty() ? decision.reason : absl::StrCat(decision.reason, "; ", why));
 }
 
+std::optional<GroupReplans::Trial> GroupReplans::TakeTrial(const std::vector<NodeId>& workers) {
+  std::optional<Trial> trial = std::exchange(trial_, std::nullopt);
+  if (trial && trial->workers != workers) trial.reset();
+  return trial;
+}
+
+void GroupReplans::AskForMore() { gain_min_ = std::min(kGainMinMax, 2 * gain_min_); }
+
 void GroupReplans::EndTrial(const std::vector<NodeId>& workers, double measured) {
-  const Trial trial = *std::exchange(trial_, std::nullopt);
-  // Workers that have come or gone meanwhile are no merit of the plan, and not its fault.
-  if (trial.workers != workers) return;
+  const std::optional<Trial> trial = TakeTrial(workers);
+  if (!trial) return;
   trial_has_ended_ = true;
   {
     Transaction change(state_);
     change.Add(PlanMeasured{.groups = Present().size(),
-                            .before = trial.measured_before,
+                            .before = trial->measured_before,
                             .measured = measured,
-                            .predicted = trial.promised});
+                            .predicted = trial->promised});
     change.Commit();
   }
-  const double gain = measured / trial.measured_before * trial.statistical_ratio - 1;
-  const double promised = trial.promised / trial.measured_before * trial.statistical_ratio - 1;
-  if (gain < promised / 2) gain_min_ = std::min(kGainMinMax, 2 * gain_min_);
+  const double gain = (1 + trial->promised_gain) * measured / trial->promised - 1;
+  if (gain < trial->promised_gain / 2) AskForMore();
 }
 
 void GroupReplans::GiveUpIfStalled(absl::Time now, const std::vector<NodeId>& workers) {
   if (!trial_ || now < trial_->stalled_at) return;
-  const Trial trial = *std::exchange(trial_, std::nullopt);
-  if (trial.workers != workers) return;
-  gain_min_ = std::min(kGainMinMax, 2 * gain_min_);
-  // As if they had done a thousandth of what they did before.
-  experience_.NoteGroups(now, Present().size(), trial.measured_before / 1000, trial.promised);
-  Apply(now, trial.before, "not all workers take steps in the groups that were planned");
+  const std::optional<Trial> trial = TakeTrial(workers);
+  if (!trial) return;
+  AskForMore();
+  // As if the planned groups had trained a thousandth of what the groups before them did.
+  experience_.NoteGroups(now, Present().size(), trial->measured_before / 1000, trial->promised);
+  Apply(now, trial->before, "not all workers take steps in the groups that were planned");
 }
 
 void GroupReplans::Apply(absl::Time now, const GroupList& groups, const std::string& reason) {
@@ -225,7 +224,7 @@ void GroupReplans::Apply(absl::Time now, const GroupList& groups, const std::str
 
 void GroupReplans::FillStatus(absl::Time now, proto::StatusReply& reply) const {
   if (state_.view().groups().empty() || state_.view().tables().empty()) return;
-  const std::vector<NodeId> workers = Placeable(now);
+  const std::vector<NodeId> workers = Placeable(now, AllOf(Present()));
   if (workers.empty()) return;
   GroupExperience experience = experience_;
   const PlanInputs inputs = Inputs(now, workers, experience);

@@ -31,8 +31,8 @@ namespace covey::scheduler {
 // that did better than those that replaced them come back at the next look, and a number of groups
 // of which the model promises too much is tried once. A plan that brings less than half of what was
 // promised doubles `gain_min`, up to kGainMinMax, except for the look that follows: so groups do
-// not change again and again because measurements vary. All this begins anew when the number of
-// workers has changed by more than a quarter.
+// not change again and again because measurements vary. `gain_min` and what was remembered are
+// forgotten when the number of workers has changed by more than a quarter.
 //
 // A plan under which not all workers take steps is given up after a minute, or 20 steps as long as
 // those before.
@@ -71,17 +71,15 @@ class GroupReplans {
     // Samples per second.
     double measured_before = 0;
     double promised = 0;
-    // Of the plan over that of the groups before.
-    double statistical_ratio = 1;
+    // ReplanDecision::gain of the plan.
+    double promised_gain = 0;
     absl::Time stalled_at;
   };
 
   bool IsPlanned() const;
   GroupList Present() const;
-  // The workers that may be in groups, in growing order.
-  std::vector<NodeId> Placeable(absl::Time now) const;
-  // Those of them that are in no group.
-  std::vector<NodeId> Unplaced(const std::vector<NodeId>& workers) const;
+  // The workers that may be in groups, in growing order. `members`: those of ACTIVE groups.
+  std::vector<NodeId> Placeable(absl::Time now, const std::vector<NodeId>& members) const;
   bool AnyAway(absl::Time now, const std::vector<NodeId>& workers) const;
   // Looks again after kLookAgain, and confirms nothing that was seen before.
   void PutOff(absl::Time now);
@@ -89,10 +87,16 @@ class GroupReplans {
                     const std::vector<NodeId>& unplaced);
   // Measures the present groups of `workers`, and forms others if these are better.
   void Look(absl::Time now, const std::vector<NodeId>& workers);
-  // Compares the plan under way with the groups before it.
+  // Ends the trial, if there is one. Returns it if the workers are still the same: those that have
+  // come or gone meanwhile are no merit of the plan, and not its fault.
+  std::optional<Trial> TakeTrial(const std::vector<NodeId>& workers);
+  // A plan has brought too little: the next one must promise a larger gain.
+  void AskForMore();
+  // Compares the plan under way, if there is one, with the groups before it.
   void EndTrial(const std::vector<NodeId>& workers, double measured);
   void GiveUpIfStalled(absl::Time now, const std::vector<NodeId>& workers);
-  // What is measured now, also in `experience`.
+  // By what groups are planned now. If all workers have been measured, `experience` notes what the
+  // present groups do.
   PlanInputs Inputs(absl::Time now, const std::vector<NodeId>& workers,
                     GroupExperience& experience) const;
   void Apply(absl::Time now, const GroupList& groups, const std::string& reason);

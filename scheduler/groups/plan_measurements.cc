@@ -22,7 +22,8 @@ namespace {
 constexpr size_t kMeasurementsMin = 3;
 constexpr size_t kMeasurementsKept = 5;
 
-// One that is not would make a plan's numbers NaN.
+// Whether the planner can compute with the measurement: a number that is not finite would make the
+// numbers of all plans NaN.
 bool IsUsable(const proto::Progress& progress) {
   const auto is_amount = [](double number) { return std::isfinite(number) && number > 0; };
   return is_amount(progress.compute_seconds()) && is_amount(progress.samples_per_step()) &&
@@ -136,9 +137,8 @@ std::map<size_t, double> PlanMeasurements::GroupSamples() const {
     for (const uint64_t member : group.members()) {
       const auto measured = measured_.find(NodeId(member));
       // Of this group, not of the one before.
-      is_known = is_known && measured != measured_.end() &&
-                 measured->second.last.group() == group.id() &&
-                 measured->second.last.samples_per_step() > 0;
+      is_known =
+          is_known && measured != measured_.end() && measured->second.last.group() == group.id();
       if (is_known) samples += measured->second.last.samples_per_step();
     }
     if (is_known) samples_of.emplace(static_cast<size_t>(group.members_size()), samples);

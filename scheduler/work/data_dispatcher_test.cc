@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "scheduler/state/cluster_state_fixture.h"
 #include "scheduler/work/request_check.h"
+#include "scheduler/work/work_item_fixture.h"
 
 namespace covey::scheduler {
 namespace {
@@ -22,14 +23,6 @@ namespace {
 using ::testing::HasSubstr;
 
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
-
-proto::WorkItem Item(uint64_t pass, uint64_t first, uint64_t count) {
-  proto::WorkItem item;
-  item.set_pass(pass);
-  item.set_first(first);
-  item.set_count(count);
-  return item;
-}
 
 // Two passes over 10 examples in items of 4, unless a test says otherwise.
 proto::WorkRequest Request(uint32_t wanted) {

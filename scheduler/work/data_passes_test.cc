@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "scheduler/state/cluster_state_fixture.h"
 #include "scheduler/work/data_dispatcher.h"
+#include "scheduler/work/work_item_fixture.h"
 
 namespace covey::scheduler {
 namespace {
@@ -21,14 +22,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
-
-proto::WorkItem Item(uint64_t pass, uint64_t first, uint64_t count) {
-  proto::WorkItem item;
-  item.set_pass(pass);
-  item.set_first(first);
-  item.set_count(count);
-  return item;
-}
 
 // Three passes over 10 examples in items of 5. Workers 2 and 3 are a group, and so are 4 and 5.
 class DataPassesTest : public ::testing::Test {

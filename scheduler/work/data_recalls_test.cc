@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "scheduler/state/cluster_state_fixture.h"
 #include "scheduler/work/data_dispatcher.h"
+#include "scheduler/work/work_item_fixture.h"
 
 namespace covey::scheduler {
 namespace {
@@ -23,14 +24,6 @@ using ::testing::Not;
 
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 constexpr absl::Duration kStep = absl::Milliseconds(100);
-
-proto::WorkItem Item(uint64_t pass, uint64_t first, uint64_t count) {
-  proto::WorkItem item;
-  item.set_pass(pass);
-  item.set_first(first);
-  item.set_count(count);
-  return item;
-}
 
 // One pass over 20 examples in items of 2, unless a test says otherwise. Node 2 is slow.
 class DataRecallsTest : public ::testing::Test {

@@ -348,17 +348,8 @@ TEST_P(AdasumRecoveryTest, MembersDieOneAfterTheOtherUntilOneIsLeft) {
     Random random(seed);
     GroupWithLosses f(5, LossesOf(GetParam(), seed));
     CheckPushes(f, 5);
-    uint64_t step = 0;
-    while (f.members().size() > 1) {
-      f.StepWithDeaths(random, 2);
-      ++step;
-      f.CheckAllWell(step);
-      f.CheckUpdates(step);
-      ASSERT_THAT(f.violations, IsEmpty()) << "seed " << seed << " step " << step;
-    }
-    f.Step();
-    f.CheckAllWell(step + 1);
-    ASSERT_THAT(f.violations, IsEmpty()) << "seed " << seed;
+    const uint64_t step = f.StepUntilOneIsLeft(random);
+    ASSERT_THAT(f.violations, IsEmpty()) << "seed " << seed << " step " << step;
   }
 }
 

@@ -200,6 +200,21 @@ class GroupWithLosses {
       if (updates != steps) Complain(absl::StrCat(updates, " updates after step ", steps));
     }
   }
+  // Steps with one or two deaths each until one member is left, and then one more, all of them
+  // checked. Stops at the first step with violations; returns the number of the last step.
+  uint64_t StepUntilOneIsLeft(Random& random) {
+    uint64_t step = 0;
+    while (members_.size() > 1) {
+      StepWithDeaths(random, 2);
+      ++step;
+      CheckAllWell(step);
+      CheckUpdates(step);
+      if (!violations.empty()) return step;
+    }
+    Step();
+    CheckAllWell(step + 1);
+    return step + 1;
+  }
 
  private:
   static proto::ClusterView FirstView(uint32_t workers, const Options& options) {

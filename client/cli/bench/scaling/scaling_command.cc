@@ -31,8 +31,7 @@ constexpr char kSummary[] =
     "per second and the efficiency beside the smallest number, the baseline. --scaling weak: each "
     "worker has --batch samples per step. --scaling strong: all workers have --batch samples per "
     "step together. In the program's arguments {batch} stands for the samples of a step of all "
-    "workers, and "
-    "{worker_batch} for those of one: covey bench scaling -- synthetic --group-batch "
+    "workers, and {worker_batch} for those of one: covey bench scaling -- synthetic --group-batch "
     "{batch}. One worker prints 'result {\"samples_per_second\": RATE}' at the end.";
 constexpr int kRepetitionsMax = 100;
 

@@ -198,7 +198,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._staging = Staging(self._leave)
         self._specs: list[TableSpec] = []
         self._options: dict[str, Any] = {"lag": lag, "max_gradient_norm": max_norm,
-                                         "combine": combine, "update": "servers" if plain is None else "program"}
+                                         "combine": combine,
+                                         "update": "servers" if plain is None else "program"}
         for group in self.param_groups:
             # A rate that the program may change travels with each gradient, as the factor of 1.
             # A program's table keeps its first values, and no state.
