@@ -36,7 +36,12 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kHeedImpostors,         PlantedBug::kSlotsStayBehind,
     PlantedBug::kForgetLiveProducers,   PlantedBug::kSleepThroughFlush,
     PlantedBug::kTakePushesOfOldViews,  PlantedBug::kKeepFormerPlace,
-    PlantedBug::kReadyWithEarlyAcks,
+    PlantedBug::kReadyWithEarlyAcks,    PlantedBug::kCountWhatOthersHold,
+    PlantedBug::kHeedEarlierProbes,     PlantedBug::kSilenceFromRegistration,
+    PlantedBug::kCopiesHoldItems,       PlantedBug::kSuspectNewcomers,
+    PlantedBug::kPiecesNotResent,       PlantedBug::kDropOvertakenPushes,
+    PlantedBug::kAnswerAfterLease,      PlantedBug::kOldManifestsNeedNothing,
+    PlantedBug::kBeyondByOwnGroup,
 };
 
 }  // namespace
@@ -159,6 +164,26 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "keep-former-place";
     case PlantedBug::kReadyWithEarlyAcks:
       return "ready-with-early-acks";
+    case PlantedBug::kCountWhatOthersHold:
+      return "count-what-others-hold";
+    case PlantedBug::kHeedEarlierProbes:
+      return "heed-earlier-probes";
+    case PlantedBug::kSilenceFromRegistration:
+      return "silence-from-registration";
+    case PlantedBug::kCopiesHoldItems:
+      return "copies-hold-items";
+    case PlantedBug::kSuspectNewcomers:
+      return "suspect-newcomers";
+    case PlantedBug::kPiecesNotResent:
+      return "pieces-not-resent";
+    case PlantedBug::kDropOvertakenPushes:
+      return "drop-overtaken-pushes";
+    case PlantedBug::kAnswerAfterLease:
+      return "answer-after-lease";
+    case PlantedBug::kOldManifestsNeedNothing:
+      return "old-manifests-need-nothing";
+    case PlantedBug::kBeyondByOwnGroup:
+      return "beyond-by-own-group";
   }
   COVEY_CHECK(false);
   return "";

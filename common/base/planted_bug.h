@@ -68,7 +68,17 @@ enum class PlantedBug {
   kSleepThroughFlush,           // nothing wakes a shard to apply what it has acknowledged early
   kTakePushesOfOldViews,        // a new head takes pushes that were sent by views before it led
   kKeepFormerPlace,             // a replica that was refilled counts as holding what it held before
-  kReadyWithEarlyAcks,  // a replica is ready although the head has acknowledged pushes alone
+  kReadyWithEarlyAcks,       // a replica is ready although the head has acknowledged pushes alone
+  kCountWhatOthersHold,      // a push is refused because of what other shards hold
+  kHeedEarlierProbes,        // the reply to an earlier probe counts as that to a later one
+  kSilenceFromRegistration,  // silence counts from the registration, not from its reply
+  kCopiesHoldItems,          // after a restart items are given to a node that may never get them
+  kSuspectNewcomers,         // after a restart a new node's items are given to others, too
+  kPiecesNotResent,          // missing pieces of content are not sent again
+  kDropOvertakenPushes,      // a push is dropped when a newer generation has pushed
+  kAnswerAfterLease,         // readers that wait are answered after the lease
+  kOldManifestsNeedNothing,  // files go before the manifest that refers to them
+  kBeyondByOwnGroup,  // under bsp a step is beyond a cut only by the group that has pushed it
 };
 
 // "apply-duplicates"; "none".

@@ -167,6 +167,8 @@ const char* TypeName(WireFormat format) {
       return "<f2";
     case WireFormat::kBfloat16:
     case WireFormat::kInt8Block:
+    case WireFormat::kFloat16Block:
+    case WireFormat::kFloat8Block:
       break;
   }
   return nullptr;

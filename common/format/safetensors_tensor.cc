@@ -81,6 +81,8 @@ std::optional<SafetensorsType> SafetensorsTypeOf(WireFormat format) {
     case WireFormat::kBfloat16:
       return kBf16;
     case WireFormat::kInt8Block:
+    case WireFormat::kFloat16Block:
+    case WireFormat::kFloat8Block:
       break;
   }
   return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The arithmetic of half_codec.cc, bfloat_codec.cc and int8_codec.cc.
+// The arithmetic of half_codec.cc, bfloat_codec.cc, int8_codec.cc and scaled_codec.cc.
 
 #include "common/gpu/codec.h"
 
@@ -65,11 +65,72 @@ __device__ uint32_t BfloatOf(float value) {
   return (bits & ~kFloatSign) > kFloatInfinity ? quiet : rounded;
 }
 
-constexpr unsigned kBlockElements = kInt8BlockElements;
-constexpr size_t kBlockBytes = EncodedBytes(WireFormat::kInt8Block, kInt8BlockElements);
+__device__ float NotANumber() { return Float(0x7fc00000); }
+
+// The power of two of scaled_codec.cc.
+__device__ float PowerOfTwo(uint32_t largest, uint32_t top) {
+  if (largest == 0) return 0;
+  const uint32_t exponent = largest >> 23;
+  return Float((exponent > top ? exponent - top : 1) << 23);
+}
+
+// An element of a block: the block's scale, if its largest magnitude is finite and has the bits
+// `largest`, and the element at `bytes`, which has kBytes.
+struct Int8 {
+  static constexpr unsigned kBytes = 1;
+  __device__ static float Scale(uint32_t largest) { return Float(largest) / 127.0f; }
+  // Precondition: scale > 0.
+  __device__ static void Put(float value, float scale, uint8_t* bytes) {
+    // Adding and subtracting 1.5 * 2^23 rounds to nearest even.
+    constexpr float kRound = 12582912.0f;
+    float steps = value / scale;
+    steps = steps > 127.0f ? 127.0f : steps;
+    steps = steps < -127.0f ? -127.0f : steps;
+    *bytes = static_cast<uint8_t>(static_cast<int32_t>((steps + kRound) - kRound));
+  }
+  __device__ static float Get(const uint8_t* bytes) {
+    return static_cast<float>(static_cast<int8_t>(*bytes));
+  }
+};
+
+struct ScaledHalf {
+  static constexpr unsigned kBytes = 2;
+  __device__ static float Scale(uint32_t largest) { return PowerOfTwo(largest, 14); }
+  __device__ static void Put(float value, float scale, uint8_t* bytes) {
+    *reinterpret_cast<Word*>(bytes) = WordOf(HalfOf(value * (1.0f / scale)));
+  }
+  __device__ static float Get(const uint8_t* bytes) {
+    return FloatOfHalf(BitsOfWord(*reinterpret_cast<const Word*>(bytes)));
+  }
+};
+
+struct Float8 {
+  static constexpr unsigned kBytes = 1;
+  __device__ static float Scale(uint32_t largest) { return PowerOfTwo(largest, 7); }
+  __device__ static void Put(float value, float scale, uint8_t* bytes) {
+    const uint32_t bits = Bits(value * (1.0f / scale));
+    const uint32_t magnitude = bits & ~kFloatSign;
+    const uint32_t subnormal = Bits(Float(magnitude) + 16384.0f) - Bits(16384.0f);
+    const uint32_t odd = (magnitude >> 20) & 1;
+    const uint32_t normal = (magnitude - (uint32_t{120} << 23) + 0x7ffff + odd) >> 20;
+    const uint32_t rounded = magnitude < (uint32_t{121} << 23) ? subnormal : normal;
+    *bytes = static_cast<uint8_t>((bits & kFloatSign) >> 24 | rounded);
+  }
+  __device__ static float Get(const uint8_t* bytes) {
+    const uint32_t sign = uint32_t{*bytes & 0x80u} << 24;
+    const uint32_t magnitude = uint32_t{*bytes & 0x7fu} << 20;
+    const uint32_t normal = magnitude + (uint32_t{120} << 23);
+    const uint32_t subnormal =
+        Bits(Float(magnitude + (uint32_t{121} << 23)) - Float(uint32_t{121} << 23));
+    uint32_t bits = (*bytes & 0x78) == 0 ? subnormal : normal;
+    bits = (*bytes & 0x7f) == 0x7f ? (kFloatInfinity | uint32_t{1} << 22) : bits;
+    return Float(sign | bits);
+  }
+};
 
 // One block of threads per encoded block, one thread per element.
-__global__ void EncodeInt8Block(size_t count, const float* values, uint8_t* bytes) {
+template <typename Element>
+__global__ void EncodeBlocks(size_t count, const float* values, uint8_t* bytes) {
   __shared__ unsigned largest;
   if (threadIdx.x == 0) largest = 0;
   __syncthreads();
@@ -77,32 +138,29 @@ __global__ void EncodeInt8Block(size_t count, const float* values, uint8_t* byte
   const float value = i < count ? values[i] : 0.0f;
   atomicMax(&largest, Bits(value) & ~kFloatSign);
   __syncthreads();
-  const float scale = largest >= kFloatInfinity ? Float(0x7fc00000) : Float(largest) / 127.0f;
-  uint8_t* const block = bytes + size_t{blockIdx.x} * kBlockBytes;
+  const float scale = largest >= kFloatInfinity ? NotANumber() : Element::Scale(largest);
+  uint8_t* const block = bytes + blockIdx.x * BlockBytes(Element::kBytes, kBlockElements);
   if (threadIdx.x < sizeof(scale)) {
     block[threadIdx.x] = static_cast<uint8_t>(Bits(scale) >> (8 * threadIdx.x));
   }
   if (i >= count) return;
-  int32_t quantum = 0;
+  uint8_t* const out = block + sizeof(scale) + Element::kBytes * threadIdx.x;
   if (scale > 0) {
-    // Adding and subtracting 1.5 * 2^23 rounds to nearest even.
-    constexpr float kRound = 12582912.0f;
-    float steps = value / scale;
-    steps = steps > 127.0f ? 127.0f : steps;
-    steps = steps < -127.0f ? -127.0f : steps;
-    quantum = static_cast<int32_t>((steps + kRound) - kRound);
+    Element::Put(value, scale, out);
+  } else {
+    for (unsigned k = 0; k < Element::kBytes; ++k) out[k] = 0;
   }
-  block[sizeof(scale) + threadIdx.x] = static_cast<uint8_t>(quantum);
 }
 
-__global__ void DecodeInt8Block(size_t count, const uint8_t* bytes, float* values) {
+template <typename Element>
+__global__ void DecodeBlocks(size_t count, const uint8_t* bytes, float* values) {
   const size_t i = size_t{blockIdx.x} * kBlockElements + threadIdx.x;
   if (i >= count) return;
-  const uint8_t* const block = bytes + size_t{blockIdx.x} * kBlockBytes;
+  const uint8_t* const block = bytes + blockIdx.x * BlockBytes(Element::kBytes, kBlockElements);
   uint32_t bits = 0;
   for (int k = 3; k >= 0; --k) bits = bits << 8 | block[k];
   const float scale = Float(bits);
-  values[i] = static_cast<float>(static_cast<int8_t>(block[sizeof(scale) + threadIdx.x])) * scale;
+  values[i] = Element::Get(block + sizeof(scale) + Element::kBytes * threadIdx.x) * scale;
 }
 
 unsigned BlocksOf(size_t count) {
@@ -135,7 +193,15 @@ void Encode(WireFormat format, std::span<const float> values, std::span<uint8_t>
           Read<float>{values.data()}, Words(bytes));
       return;
     case WireFormat::kInt8Block:
-      EncodeInt8Block<<<BlocksOf(count), kBlockElements, 0, cudaStreamPerThread>>>(
+      EncodeBlocks<Int8><<<BlocksOf(count), kBlockElements, 0, cudaStreamPerThread>>>(
+          count, values.data(), bytes.data());
+      return;
+    case WireFormat::kFloat16Block:
+      EncodeBlocks<ScaledHalf><<<BlocksOf(count), kBlockElements, 0, cudaStreamPerThread>>>(
+          count, values.data(), bytes.data());
+      return;
+    case WireFormat::kFloat8Block:
+      EncodeBlocks<Float8><<<BlocksOf(count), kBlockElements, 0, cudaStreamPerThread>>>(
           count, values.data(), bytes.data());
       return;
   }
@@ -160,7 +226,15 @@ void Decode(WireFormat format, std::span<const uint8_t> bytes, std::span<float> 
           Words(bytes), Write<float>{values.data()});
       return;
     case WireFormat::kInt8Block:
-      DecodeInt8Block<<<BlocksOf(count), kBlockElements, 0, cudaStreamPerThread>>>(
+      DecodeBlocks<Int8><<<BlocksOf(count), kBlockElements, 0, cudaStreamPerThread>>>(
+          count, bytes.data(), values.data());
+      return;
+    case WireFormat::kFloat16Block:
+      DecodeBlocks<ScaledHalf><<<BlocksOf(count), kBlockElements, 0, cudaStreamPerThread>>>(
+          count, bytes.data(), values.data());
+      return;
+    case WireFormat::kFloat8Block:
+      DecodeBlocks<Float8><<<BlocksOf(count), kBlockElements, 0, cudaStreamPerThread>>>(
           count, bytes.data(), values.data());
       return;
   }

@@ -14,7 +14,7 @@ namespace covey {
 struct RowLayout {
   size_t width = 0;
   std::array<size_t, 2> slot_widths = {};
-  WireFormat type = WireFormat::kFloat32;  // not kInt8Block
+  WireFormat type = WireFormat::kFloat32;  // without blocks
 
   // Of the values, as a row of elements travels to clients.
   size_t value_bytes() const { return EncodedBytes(type, width); }

@@ -15,6 +15,8 @@
 #include "common/optimizer/definition.h"
 #include "common/optimizer/row_optimizer.h"
 #include "common/table/row_type.h"
+#include "common/tensor/wire_format.h"
+#include "common/tensor/wire_format_proto.h"
 
 namespace covey {
 namespace {
@@ -336,8 +338,9 @@ absl::Status CheckSparse(const proto::TableSpec& spec) {
     return Bad(spec, "asynchrony.delay_compensation", spec.asynchrony().delay_compensation(),
                "it would keep all rows once more for each producer: leave it out");
   }
-  if (spec.gradient_format() == proto::WIRE_INT8_BLOCK) {
-    return Bad(spec, "gradient_format", "WIRE_INT8_BLOCK",
+  const auto format = WireFormatFromProto(spec.gradient_format());
+  if (format && HasBlocks(*format)) {
+    return Bad(spec, "gradient_format", proto::WireFormat_Name(spec.gradient_format()),
                "rows of different size would share a scale: choose float32, float16 or bfloat16");
   }
   const bool is_constant = spec.learning_rate().decay() == proto::LearningRate::CONSTANT &&

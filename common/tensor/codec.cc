@@ -10,13 +10,14 @@
 #include "common/tensor/half_codec.h"
 #include "common/tensor/int8_codec.h"
 #include "common/tensor/kernels.h"
+#include "common/tensor/scaled_codec.h"
 
 namespace covey {
 namespace {
 
 // Codecs work on this many elements at a time, so that they stay in the core's cache. One block of
-// kInt8Block.
-constexpr size_t kChunk = kInt8BlockElements;
+// the formats that have blocks.
+constexpr size_t kChunk = kBlockElements;
 
 // Encodes one chunk of at most kChunk elements.
 void EncodeChunk(WireFormat format, std::span<const float> values, uint8_t* bytes) {
@@ -36,6 +37,12 @@ void EncodeChunk(WireFormat format, std::span<const float> values, uint8_t* byte
       return;
     case WireFormat::kInt8Block:
       EncodeInt8Block(values, std::span(bytes, EncodedBytes(format, count)));
+      return;
+    case WireFormat::kFloat16Block:
+      EncodeScaledHalfBlock(values, std::span(bytes, EncodedBytes(format, count)));
+      return;
+    case WireFormat::kFloat8Block:
+      EncodeFloat8Block(values, std::span(bytes, EncodedBytes(format, count)));
       return;
   }
 }
@@ -58,6 +65,12 @@ void DecodeChunk(WireFormat format, const uint8_t* bytes, std::span<float> value
     case WireFormat::kInt8Block:
       DecodeInt8Block(std::span(bytes, EncodedBytes(format, count)), values);
       return;
+    case WireFormat::kFloat16Block:
+      DecodeScaledHalfBlock(std::span(bytes, EncodedBytes(format, count)), values);
+      return;
+    case WireFormat::kFloat8Block:
+      DecodeFloat8Block(std::span(bytes, EncodedBytes(format, count)), values);
+      return;
   }
 }
 
@@ -72,11 +85,11 @@ void ForEachChunk(WireFormat format, size_t count, Work work) {
 }
 
 // Calls `work(first, byte, count, bytes)` for each span of elements that is encoded by itself: a
-// row in kInt8Block, else all rows at once.
+// row in formats with blocks, else all rows at once.
 template <typename Work>
 void ForEachSpan(WireFormat format, size_t width, size_t elements, Work work) {
   COVEY_CHECK(width > 0 && elements % width == 0);
-  const size_t step = format == WireFormat::kInt8Block ? width : std::max<size_t>(elements, 1);
+  const size_t step = HasBlocks(format) ? width : std::max<size_t>(elements, 1);
   const size_t step_bytes = EncodedBytes(format, step);
   for (size_t first = 0, byte = 0; first < elements; first += step, byte += step_bytes) {
     work(first, byte, step, step_bytes);

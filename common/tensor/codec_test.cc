@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "common/base/random.h"
@@ -17,6 +18,8 @@
 namespace covey {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -151,8 +154,8 @@ TEST_P(CodecTest, BytesStandForStepsOfTheLargestOfTheirBlock) {
     for (const double magnitude : {1e-30, 1.0, 1e30}) {
       const std::vector<float> values = RandomValues(count, random, magnitude);
       const std::vector<float> decoded = RoundTrip(WireFormat::kInt8Block, values);
-      for (size_t first = 0; first < count; first += kInt8BlockElements) {
-        const size_t end = std::min(count, first + kInt8BlockElements);
+      for (size_t first = 0; first < count; first += kBlockElements) {
+        const size_t end = std::min(count, first + kBlockElements);
         double largest = 0;
         for (size_t i = first; i < end; ++i)
           largest = std::max(largest, std::fabs(1.0 * values[i]));
@@ -164,6 +167,71 @@ TEST_P(CodecTest, BytesStandForStepsOfTheLargestOfTheirBlock) {
       EXPECT_TRUE(SameBits(RoundTrip(WireFormat::kInt8Block, decoded), decoded));
     }
   }
+}
+
+// The largest error of an element in a block whose largest magnitude is `largest`.
+double ScaledError(WireFormat format, double value, double largest) {
+  const bool is_byte = format == WireFormat::kFloat8Block;
+  return std::max(std::ldexp(std::fabs(value), is_byte ? -4 : -11),
+                  std::ldexp(largest, is_byte ? -17 : -39));
+}
+
+TEST_P(CodecTest, ScaledFloatsKeepSmallAndLargeElements) {
+  Random random(6);
+  for (const WireFormat format : {WireFormat::kFloat16Block, WireFormat::kFloat8Block}) {
+    for (const size_t count : {1, 2, 255, 256, 257, 700}) {
+      for (const double magnitude : {1e-37, 1e-9, 1.0, 1e6, 3.4e38}) {
+        std::vector<float> values = RandomValues(count, random, magnitude);
+        for (size_t i = 0; i < count; i += 3) values[i] *= 1e-3f;
+        const std::vector<float> decoded = RoundTrip(format, values);
+        for (size_t first = 0; first < count; first += kBlockElements) {
+          const size_t end = std::min(count, first + kBlockElements);
+          double largest = 0;
+          for (size_t i = first; i < end; ++i) {
+            largest = std::max(largest, std::fabs(1.0 * values[i]));
+          }
+          for (size_t i = first; i < end; ++i) {
+            ASSERT_NEAR(decoded[i], values[i], ScaledError(format, values[i], largest) + 1e-45)
+                << WireFormatName(format);
+          }
+        }
+        EXPECT_TRUE(SameBits(RoundTrip(format, decoded), decoded)) << WireFormatName(format);
+      }
+    }
+  }
+}
+
+// Beside an element of 128, the scale is 1.
+TEST_P(CodecTest, BytesAreThoseOfE4M3) {
+  const std::vector<std::pair<float, uint8_t>> golden = {
+      {0.0f, 0x00},    {-0.0f, 0x80},   {1.0f, 0x38},    {-1.5f, 0xbc},     {240.0f, 0x77},
+      {255.0f, 0x78},  {1.0625f, 0x38}, {1.1875f, 0x3a}, {0.015625f, 0x08}, {0.001953125f, 1},
+      {0.0009765f, 0}, {0.0009766f, 1}, {0.0029297f, 2}, {-0.0146f, 0x87},  {0.0151f, 0x08},
+  };
+  for (const auto& [value, byte] : golden) {
+    const std::vector<uint8_t> bytes = Encoded(WireFormat::kFloat8Block, {{128.0f, value}});
+    ASSERT_EQ(bytes.size(), 6);
+    EXPECT_EQ(bytes[4], 0x70) << "128";
+    EXPECT_EQ(bytes[5], byte) << value;
+  }
+  const std::vector<uint8_t> none = {0, 0, 0x80, 0x3f, 0x7f, 0xff, 0x7e, 0x81};  // scale 1
+  std::vector<float> decoded(4);
+  Decode(WireFormat::kFloat8Block, none, decoded);
+  EXPECT_TRUE(std::isnan(decoded[0]) && std::isnan(decoded[1]));
+  EXPECT_EQ(decoded[2], 448.0f);
+  EXPECT_EQ(decoded[3], -0.001953125f);
+}
+
+// What float16 cannot carry: it overflows, or loses what is small.
+TEST_P(CodecTest, ScalesSaveWhatHalvesLose) {
+  const std::vector<float> large = {3e5f, -2e5f, 1.0f};
+  EXPECT_TRUE(std::isinf(RoundTrip(WireFormat::kFloat16, large)[0]));
+  EXPECT_THAT(RoundTrip(WireFormat::kFloat16Block, large),
+              ElementsAre(FloatNear(3e5f, 150), FloatNear(-2e5f, 100), FloatNear(1.0f, 5e-4f)));
+  const std::vector<float> small = {3e-9f, -2e-9f};
+  EXPECT_THAT(RoundTrip(WireFormat::kFloat16, small), ElementsAre(0.0f, 0.0f));
+  EXPECT_THAT(RoundTrip(WireFormat::kFloat16Block, small),
+              ElementsAre(FloatNear(3e-9f, 2e-12f), FloatNear(-2e-9f, 1e-12f)));
 }
 
 TEST_P(CodecTest, EachRowOfInt8HasItsOwnScale) {
@@ -247,8 +315,7 @@ TEST_P(CodecTest, DecodeAndAddIsDecodeAndThenAdd) {
 // The sent values and the kept residual add up to the input. So the mean of many sends is right,
 // although a single one cannot represent 0.001 beside 1.
 TEST_P(CodecTest, FeedbackLosesNothingOverTime) {
-  for (const WireFormat format :
-       {WireFormat::kFloat16, WireFormat::kBfloat16, WireFormat::kInt8Block}) {
+  for (const WireFormat format : kWireFormats) {
     const std::vector<float> values = {1, 0.001f, -0.3333333f, 0.123456f};
     std::vector<float> residual(values.size());
     std::vector<double> sent(values.size());

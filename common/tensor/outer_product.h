@@ -38,7 +38,7 @@ struct Factors {
 };
 
 // Bytes of the factors of a range: all terms of the part of `left` for its rows, then all of
-// `right`. In kInt8Block each term of either begins a new block.
+// `right`. In formats with blocks each term of either begins a new block.
 size_t FactorBytes(WireFormat format, const MatrixRange& range, size_t terms);
 // Whether these are fewer than those of the elements: only then does a gradient travel in factors,
 // so that its bytes, and the time to sum them, have a limit.

@@ -18,6 +18,10 @@ const char* WireFormatName(WireFormat format) {
       return "bfloat16";
     case WireFormat::kInt8Block:
       return "int8";
+    case WireFormat::kFloat16Block:
+      return "scaled-float16";
+    case WireFormat::kFloat8Block:
+      return "float8";
   }
   return "unknown";
 }

@@ -16,25 +16,39 @@ namespace covey {
 //   float16    2                        2^-11 of the element; beyond 65504: infinity
 //   bfloat16   2                        2^-8 of the element
 //   int8       1 + 4 per 256 elements   1/254 of the largest element of its block
+//   scaled-float16
+//              2 + 4 per 256 elements   2^-11 of the element, or 2^-39 of the largest of its block
+//   float8     1 + 4 per 256 elements   2^-4 of the element, or 2^-17 of the largest of its block
 //
-// NaN stays NaN and infinity stays infinite, except in int8: there one element that is not finite
-// makes its whole block NaN, so that the error stays visible.
+// The last three have blocks of 256 elements that share a scale, so that no finite element is too
+// large for them. NaN stays NaN and infinity stays infinite, except in these: there one element
+// that is not finite makes its whole block NaN, so that the error stays visible.
 enum class WireFormat : uint8_t {
   kFloat32 = 0,
   kFloat16 = 1,
   kBfloat16 = 2,
   kInt8Block = 3,
+  kFloat16Block = 4,
+  kFloat8Block = 5,
 };
-inline constexpr WireFormat kWireFormats[] = {WireFormat::kFloat32, WireFormat::kFloat16,
-                                              WireFormat::kBfloat16, WireFormat::kInt8Block};
+inline constexpr WireFormat kWireFormats[] = {WireFormat::kFloat32,      WireFormat::kFloat16,
+                                              WireFormat::kBfloat16,     WireFormat::kInt8Block,
+                                              WireFormat::kFloat16Block, WireFormat::kFloat8Block};
 
-// Elements that share a scale in kInt8Block. Each encoded span begins a new block.
-inline constexpr size_t kInt8BlockElements = 256;
+// Elements that share a scale in the formats with blocks. Each encoded span begins a new block.
+inline constexpr size_t kBlockElements = 256;
 
-// "float32", "float16", "bfloat16", "int8".
+constexpr bool HasBlocks(WireFormat format) { return format >= WireFormat::kInt8Block; }
+
+// "float32", "float16", "bfloat16", "int8", "scaled-float16", "float8".
 const char* WireFormatName(WireFormat format);
 // INVALID_ARGUMENT: lists the names.
 absl::StatusOr<WireFormat> ParseWireFormat(absl::string_view name);
+
+// Bytes of `count` elements in blocks, each with its scale, a float.
+constexpr size_t BlockBytes(size_t element_bytes, size_t count) {
+  return element_bytes * count + 4 * ((count + kBlockElements - 1) / kBlockElements);
+}
 
 // Bytes of `count` encoded elements.
 constexpr size_t EncodedBytes(WireFormat format, size_t count) {
@@ -45,12 +59,15 @@ constexpr size_t EncodedBytes(WireFormat format, size_t count) {
     case WireFormat::kBfloat16:
       return 2 * count;
     case WireFormat::kInt8Block:
-      return count + 4 * ((count + kInt8BlockElements - 1) / kInt8BlockElements);
+    case WireFormat::kFloat8Block:
+      return BlockBytes(1, count);
+    case WireFormat::kFloat16Block:
+      return BlockBytes(2, count);
   }
   return 0;
 }
 
-// Bytes of encoded rows of `width` elements each. In kInt8Block each row begins a new block, so
+// Bytes of encoded rows of `width` elements each. In formats with blocks each row begins a new one, so
 // that a large row does not cost its neighbors their precision.
 constexpr size_t EncodedRowBytes(WireFormat format, size_t width, size_t rows) {
   return rows * EncodedBytes(format, width);

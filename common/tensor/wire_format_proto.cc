@@ -14,6 +14,8 @@ constexpr EnumMap kFormats({
     std::pair(WireFormat::kFloat16, proto::WIRE_FLOAT16),
     std::pair(WireFormat::kBfloat16, proto::WIRE_BFLOAT16),
     std::pair(WireFormat::kInt8Block, proto::WIRE_INT8_BLOCK),
+    std::pair(WireFormat::kFloat16Block, proto::WIRE_FLOAT16_BLOCK),
+    std::pair(WireFormat::kFloat8Block, proto::WIRE_FLOAT8_BLOCK),
 });
 static_assert(kFormats.IsOneToOne());
 static_assert(kFormats.size() == std::size(kWireFormats));

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kChunk = 256;
 
 size_t WordsOf(const RowValues::Config& config) {
-  COVEY_CHECK(config.type != WireFormat::kInt8Block);
+  COVEY_CHECK(!HasBlocks(config.type));
   return (EncodedBytes(config.type, config.width) + 3) / 4;
 }
 

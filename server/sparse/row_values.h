@@ -34,7 +34,7 @@ class RowValues {
   enum class Rounding { kNearest, kAtRandom };
 
   struct Config {
-    WireFormat type = WireFormat::kFloat32;  // not kInt8Block
+    WireFormat type = WireFormat::kFloat32;  // without blocks
     size_t width = 0;
     Rounding rounding = Rounding::kAtRandom;
     uint64_t seed = 0;

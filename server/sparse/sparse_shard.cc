@@ -46,9 +46,10 @@ absl::StatusOr<std::shared_ptr<SparseShard>> SparseShard::Create(const SparseSha
     return absl::InvalidArgumentError(absl::StrCat("open shard: at most ", config.rows_max,
                                                    " rows; choose 1 to ", kRowsPerShardMax));
   }
-  if (config.type == WireFormat::kInt8Block) {
-    return absl::InvalidArgumentError(
-        "open shard: rows of int8; choose float32, float16 or bfloat16");
+  if (HasBlocks(config.type)) {
+    return absl::InvalidArgumentError(absl::StrCat("open shard: rows of ",
+                                                   WireFormatName(config.type),
+                                                   "; choose float32, float16 or bfloat16"));
   }
   COVEY_RETURN_IF_ERROR(config.initializer.Validate());
   COVEY_ASSIGN_OR_RETURN(auto schedule, LearningRateSchedule::Create(config.learning_rate));

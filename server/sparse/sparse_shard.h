@@ -38,7 +38,7 @@ struct SparseShardConfig {
   uint64_t first_slot = 0;                 // key_slots.h
   uint64_t slot_count = 0;                 // at least 1
   size_t width = 0;                        // elements of a row
-  WireFormat type = WireFormat::kFloat32;  // of the values; not kInt8Block
+  WireFormat type = WireFormat::kFloat32;  // of the values; without blocks
   uint64_t rows_max = kRowsPerShardMax;
   // Whether rows go to make room for new ones, and which go first; for callers of Apply.
   bool evicts = false;

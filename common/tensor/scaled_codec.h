@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace covey {
+
+// One block of kFloat16Block or kFloat8Block: a float, the scale, and each element over the scale,
+// as a half (half_codec.h) or as a byte of sign, four bits of exponent with a bias of 7 and three
+// of fraction (E4M3 of the OCP 8-bit floating point specification). Used by codec.cc for each
+// block.
+//
+// Pure and thread-safe; any alignment. The scale is a power of two, so that dividing by it rounds
+// nothing, and it brings the largest magnitude to 2^14 and more, but below 2^15, as halves, and to
+// 2^7 and more, but below 2^8, as bytes: nothing overflows. It is NaN, and so is the whole block
+// when decoded, if an element is not finite; it is 0 if all elements are. Rounds once, to nearest
+// even.
+
+// Precondition of both: `bytes` has 4 + 2 * values.size() bytes, and values.size() is at most
+// kBlockElements.
+void EncodeScaledHalfBlock(std::span<const float> values, std::span<uint8_t> bytes);
+// Accepts any bytes.
+void DecodeScaledHalfBlock(std::span<const uint8_t> bytes, std::span<float> values);
+
+// Precondition of both: `bytes` has 4 + values.size() bytes.
+void EncodeFloat8Block(std::span<const float> values, std::span<uint8_t> bytes);
+// Accepts any bytes.
+void DecodeFloat8Block(std::span<const uint8_t> bytes, std::span<float> values);
+
+}  // namespace covey
