@@ -20,9 +20,10 @@ namespace covey {
 //              2 + 4 per 256 elements   2^-11 of the element, or 2^-39 of the largest of its block
 //   float8     1 + 4 per 256 elements   2^-4 of the element, or 2^-17 of the largest of its block
 //
-// The last three have blocks of 256 elements that share a scale, so that no finite element is too
-// large for them. NaN stays NaN and infinity stays infinite, except in these: there one element
-// that is not finite makes its whole block NaN, so that the error stays visible.
+// The last three have blocks of 256 elements that share a scale, so that they hold large elements
+// as well as small ones; float8 makes infinity of those beyond 3.2e38. NaN stays NaN and infinity
+// stays infinite, except in these: there one element that is not finite makes its whole block NaN,
+// so that the error stays visible.
 enum class WireFormat : uint8_t {
   kFloat32 = 0,
   kFloat16 = 1,
