@@ -169,6 +169,7 @@ const char* TypeName(WireFormat format) {
     case WireFormat::kInt8Block:
     case WireFormat::kFloat16Block:
     case WireFormat::kFloat8Block:
+    case WireFormat::kTopBlock:
       break;
   }
   return nullptr;

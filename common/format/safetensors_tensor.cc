@@ -83,6 +83,7 @@ std::optional<SafetensorsType> SafetensorsTypeOf(WireFormat format) {
     case WireFormat::kInt8Block:
     case WireFormat::kFloat16Block:
     case WireFormat::kFloat8Block:
+    case WireFormat::kTopBlock:
       break;
   }
   return std::nullopt;

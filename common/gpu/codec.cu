@@ -163,6 +163,63 @@ __global__ void DecodeBlocks(size_t count, const uint8_t* bytes, float* values) 
   values[i] = Element::Get(block + sizeof(scale) + Element::kBytes * threadIdx.x) * scale;
 }
 
+size_t __device__ TopBlockBytes() { return EncodedBytes(WireFormat::kTopBlock, kBlockElements); }
+
+// One block of threads per encoded block, one thread per element, of which each counts how many
+// are larger.
+__global__ void EncodeTopBlocks(size_t count, const float* values, uint8_t* bytes) {
+  __shared__ unsigned magnitudes[kBlockElements];
+  __shared__ unsigned is_kept[kBlockElements];
+  __shared__ unsigned largest;
+  if (threadIdx.x == 0) largest = 0;
+  __syncthreads();
+  const size_t first = size_t{blockIdx.x} * kBlockElements;
+  const size_t size = min(size_t{kBlockElements}, count - first);
+  const bool is_inside = threadIdx.x < size;
+  const float value = is_inside ? values[first + threadIdx.x] : 0.0f;
+  const unsigned magnitude = Bits(value) & ~kFloatSign;
+  magnitudes[threadIdx.x] = magnitude;
+  atomicMax(&largest, magnitude);
+  __syncthreads();
+  unsigned larger = 0;
+  for (unsigned i = 0; i < size; ++i) {
+    larger += magnitudes[i] > magnitude || (magnitudes[i] == magnitude && i < threadIdx.x);
+  }
+  const size_t kept = KeptOfBlock(size);
+  is_kept[threadIdx.x] = is_inside && larger < kept;
+  __syncthreads();
+  const float scale = largest >= kFloatInfinity ? NotANumber() : Float8::Scale(largest);
+  uint8_t* const block = bytes + blockIdx.x * TopBlockBytes();
+  if (threadIdx.x < sizeof(scale)) {
+    block[threadIdx.x] = static_cast<uint8_t>(Bits(scale) >> (8 * threadIdx.x));
+  }
+  if (!is_kept[threadIdx.x]) return;
+  unsigned before = 0;
+  for (unsigned i = 0; i < threadIdx.x; ++i) before += is_kept[i];
+  uint8_t* const place = block + sizeof(scale) + before;
+  *place = static_cast<uint8_t>(threadIdx.x);
+  if (scale > 0) {
+    Float8::Put(value, scale, place + kept);
+  } else {
+    place[kept] = 0;
+  }
+}
+
+__global__ void DecodeTopBlocks(size_t count, const uint8_t* bytes, float* values) {
+  const size_t first = size_t{blockIdx.x} * kBlockElements;
+  const size_t size = min(size_t{kBlockElements}, count - first);
+  const uint8_t* const block = bytes + blockIdx.x * TopBlockBytes();
+  uint32_t bits = 0;
+  for (int k = 3; k >= 0; --k) bits = bits << 8 | block[k];
+  const float scale = Float(bits);
+  if (threadIdx.x < size) values[first + threadIdx.x] = 0 * scale;
+  __syncthreads();
+  const size_t kept = KeptOfBlock(size);
+  if (threadIdx.x >= kept) return;
+  const uint8_t* const place = block + sizeof(scale) + threadIdx.x;
+  if (*place < size) values[first + *place] = Float8::Get(place + kept) * scale;
+}
+
 unsigned BlocksOf(size_t count) {
   return static_cast<unsigned>((count + kBlockElements - 1) / kBlockElements);
 }
@@ -204,6 +261,10 @@ void Encode(WireFormat format, std::span<const float> values, std::span<uint8_t>
       EncodeBlocks<Float8><<<BlocksOf(count), kBlockElements, 0, cudaStreamPerThread>>>(
           count, values.data(), bytes.data());
       return;
+    case WireFormat::kTopBlock:
+      EncodeTopBlocks<<<BlocksOf(count), kBlockElements, 0, cudaStreamPerThread>>>(
+          count, values.data(), bytes.data());
+      return;
   }
 }
 
@@ -235,6 +296,10 @@ void Decode(WireFormat format, std::span<const uint8_t> bytes, std::span<float> 
       return;
     case WireFormat::kFloat8Block:
       DecodeBlocks<Float8><<<BlocksOf(count), kBlockElements, 0, cudaStreamPerThread>>>(
+          count, bytes.data(), values.data());
+      return;
+    case WireFormat::kTopBlock:
+      DecodeTopBlocks<<<BlocksOf(count), kBlockElements, 0, cudaStreamPerThread>>>(
           count, bytes.data(), values.data());
       return;
   }

@@ -43,7 +43,7 @@ enum PushFlag : uint8_t {
   kPushFlags = 31
 };
 
-constexpr uint8_t kFormatMax = static_cast<uint8_t>(WireFormat::kFloat8Block);
+constexpr uint8_t kFormatMax = static_cast<uint8_t>(WireFormat::kTopBlock);
 // Of a push: flags, producer, incarnation, sequence, samples, base version.
 constexpr size_t kPushBytesMin = 6;
 constexpr uint64_t kNumberMax = std::numeric_limits<uint32_t>::max();

@@ -11,6 +11,7 @@
 #include "common/tensor/int8_codec.h"
 #include "common/tensor/kernels.h"
 #include "common/tensor/scaled_codec.h"
+#include "common/tensor/top_codec.h"
 
 namespace covey {
 namespace {
@@ -44,6 +45,9 @@ void EncodeChunk(WireFormat format, std::span<const float> values, uint8_t* byte
     case WireFormat::kFloat8Block:
       EncodeFloat8Block(values, std::span(bytes, EncodedBytes(format, count)));
       return;
+    case WireFormat::kTopBlock:
+      EncodeTopBlock(values, std::span(bytes, EncodedBytes(format, count)));
+      return;
   }
 }
 
@@ -70,6 +74,9 @@ void DecodeChunk(WireFormat format, const uint8_t* bytes, std::span<float> value
       return;
     case WireFormat::kFloat8Block:
       DecodeFloat8Block(std::span(bytes, EncodedBytes(format, count)), values);
+      return;
+    case WireFormat::kTopBlock:
+      DecodeTopBlock(std::span(bytes, EncodedBytes(format, count)), values);
       return;
   }
 }

@@ -22,6 +22,8 @@ const char* WireFormatName(WireFormat format) {
       return "scaled-float16";
     case WireFormat::kFloat8Block:
       return "float8";
+    case WireFormat::kTopBlock:
+      return "topk";
   }
   return "unknown";
 }

@@ -16,6 +16,7 @@ constexpr EnumMap kFormats({
     std::pair(WireFormat::kInt8Block, proto::WIRE_INT8_BLOCK),
     std::pair(WireFormat::kFloat16Block, proto::WIRE_FLOAT16_BLOCK),
     std::pair(WireFormat::kFloat8Block, proto::WIRE_FLOAT8_BLOCK),
+    std::pair(WireFormat::kTopBlock, proto::WIRE_TOP_BLOCK),
 });
 static_assert(kFormats.IsOneToOne());
 static_assert(kFormats.size() == std::size(kWireFormats));

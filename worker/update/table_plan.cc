@@ -17,7 +17,7 @@ namespace {
 bool FeedsBack(ErrorFeedback when, WireFormat format) {
   if (format == WireFormat::kFloat32 || when == ErrorFeedback::kNever) return false;
   return when == ErrorFeedback::kAlways || format == WireFormat::kInt8Block ||
-         format == WireFormat::kFloat8Block;
+         format == WireFormat::kFloat8Block || format == WireFormat::kTopBlock;
 }
 
 absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, const proto::ClusterView& view,

@@ -7,6 +7,7 @@
 #include "common/tensor/wire_format_proto.h"
 #include "tests/sim/checkers/whole_cluster.h"
 #include "tests/sim/config/sim_config.h"
+#include "tests/sim/workloads/drawn_formats.h"
 
 namespace covey::sim {
 namespace {
@@ -120,7 +121,7 @@ GroupsPlan DrawGroupsPlan(Random random) {
     table.shards = 1 + static_cast<uint32_t>(random.Below(kShardsMax));
     table.contract =
         distributed ? Contract{.kind = Contract::Kind::kBsp} : DrawContract(random, plan.groups);
-    if (random.Chance(0.4)) table.format = kWireFormats[random.Below(std::size(kWireFormats))];
+    if (random.Chance(0.4)) table.format = kDrawnFormats[random.Below(std::size(kDrawnFormats))];
     table.replicas = static_cast<uint32_t>(random.Below(4));
   }
   plan.ordinary_steps = 4 + random.Below(20);

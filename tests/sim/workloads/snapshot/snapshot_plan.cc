@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/sim/checkers/whole_cluster.h"
+#include "tests/sim/workloads/drawn_formats.h"
 
 namespace covey::sim {
 namespace {
@@ -133,7 +134,7 @@ SnapshotPlan DrawSnapshotPlan(Random random) {
   }
   if (random.Chance(0.6)) plan.rare_every = 2 + random.Below(30);
   if (plan.durability.kind == JobDurability::Kind::kFlushed) {
-    plan.format = kWireFormats[random.Below(std::size(kWireFormats))];
+    plan.format = kDrawnFormats[random.Below(std::size(kDrawnFormats))];
     // Flushes follow each other, and have few updates to log.
     if (random.Chance(0.5)) {
       plan.format = WireFormat::kInt8Block;
