@@ -54,10 +54,11 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
   Print(absl::StrCat("result ", json.dump()));
 }
 
-absl::Status Run(worker::Worker& worker, const Options& options) {
+absl::Status Run(worker::Worker& worker, const worker::WorkerConfig& config,
+                 const Options& options) {
   DrainOnSignal drain(worker);
   COVEY_ASSIGN_OR_RETURN(const Outcome outcome,
-                         Train(worker, options,
+                         Train(worker, config, options,
                                {.now = MonotonicNow,
                                 .may_go_on = [&drain] { return drain.Pause(absl::ZeroDuration()); },
                                 .print = Print}));
@@ -72,8 +73,8 @@ int Main(int argc, const char* const* argv) {
        .description = "Trains a perceptron on Fashion-MNIST as one worker of a cluster.",
        .add_options = [&options](ConfigFile& file) { options.AddTo(file); },
        .validate = [&options] { return options.Validate(); },
-       .run = [&options](const worker::WorkerConfig&,
-                         worker::Worker& worker) { return Run(worker, options); }},
+       .run = [&options](const worker::WorkerConfig& config,
+                         worker::Worker& worker) { return Run(worker, config, options); }},
       argc, argv, std::cerr);
 }
 

@@ -8,17 +8,21 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/parameter_client.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/wire_format_proto.h"
 #include "worker/data_source.h"
+#include "worker/examples/client_beside_worker.h"
 #include "worker/examples/fashion_mnist/evaluate.h"
 #include "worker/examples/fashion_mnist/model.h"
 #include "worker/examples/fashion_mnist/sample_order.h"
+#include "worker/examples/rows/tally.h"
 #include "worker/hybrid_step.h"
 
 namespace covey::fashion_mnist {
 namespace {
 
+using examples::Tally;
 using worker::DataSource;
 using worker::HybridStep;
 using worker::Worker;
@@ -111,13 +115,15 @@ std::string ProgressLine(const Worker& worker, const worker::Progress& progress)
 // The training of one worker, from start to end.
 class Training {
  public:
+  // `target_reached`: null without a target accuracy.
   Training(Worker& worker, const Options& options, const Surroundings& surroundings,
-           const Dataset& training, const Dataset& test)
+           const Dataset& training, const Dataset& test, Tally* target_reached)
       : worker_(worker),
         options_(options),
         surroundings_(surroundings),
         training_(training),
         test_(test),
+        target_reached_(target_reached),
         total_samples_(options.epochs * training.size()),
         batch_max_(options.batch * worker.group().size()),
         model_({.inputs = kImagePixels,
@@ -238,9 +244,10 @@ class Training {
     return absl::OkStatus();
   }
 
-  // All workers synchronize, so that all see the same values and come to the same conclusion.
+  // One worker evaluates and tells the others, because the values of workers may differ: under
+  // local each has its own, and an update that is applied meanwhile is seen by some.
   absl::Status LookAtTarget() {
-    if (options_.target_accuracy <= 0 || outcome_.target.has_value() ||
+    if (target_reached_ == nullptr || outcome_.target.has_value() ||
         samples_ / options_.evaluate_every == looked_at_ / options_.evaluate_every) {
       return absl::OkStatus();
     }
@@ -248,12 +255,15 @@ class Training {
     COVEY_RETURN_IF_ERROR(hybrid_->Finish());
     COVEY_RETURN_IF_ERROR(worker_.Barrier("fashion_mnist/look", kLastWorkerMax));
     COVEY_RETURN_IF_ERROR(hybrid_->Refresh());
-    const Quality quality = Evaluate(model_, test_);
-    if (quality.accuracy >= options_.target_accuracy) {
+    if (worker_.rank() == 0 && Evaluate(model_, test_).accuracy >= options_.target_accuracy) {
+      COVEY_RETURN_IF_ERROR(target_reached_->Add({{1.0}}));
+    }
+    COVEY_RETURN_IF_ERROR(worker_.Barrier("fashion_mnist/seen", kLastWorkerMax));
+    COVEY_ASSIGN_OR_RETURN(const std::vector<double> reached, target_reached_->Read());
+    if (reached.front() > 0) {
       outcome_.target = {.samples = samples_, .duration = surroundings_.now() - start_};
     }
-    // No worker changes the values before the last one has them.
-    return worker_.Barrier("fashion_mnist/seen", kLastWorkerMax);
+    return absl::OkStatus();
   }
 
   // Constant after construction.
@@ -262,6 +272,7 @@ class Training {
   const Surroundings& surroundings_;
   const Dataset& training_;
   const Dataset& test_;
+  Tally* const target_reached_;  // one sum, which is 0 until the target is reached
   const uint64_t total_samples_;
 
   // The most samples of one step of this worker; more than its even share where others are slow.
@@ -282,11 +293,17 @@ class Training {
 
 }  // namespace
 
-absl::StatusOr<Outcome> Train(Worker& worker, const Options& options,
-                              const Surroundings& surroundings) {
+absl::StatusOr<Outcome> Train(Worker& worker, const worker::WorkerConfig& config,
+                              const Options& options, const Surroundings& surroundings) {
   COVEY_ASSIGN_OR_RETURN(const Dataset training, Dataset::Load(options.data_dir, Split::kTrain));
   COVEY_ASSIGN_OR_RETURN(const Dataset test, Dataset::Load(options.data_dir, Split::kTest));
-  return Training(worker, options, surroundings, training, test).Run();
+  if (options.target_accuracy <= 0) {
+    return Training(worker, options, surroundings, training, test, nullptr).Run();
+  }
+  COVEY_ASSIGN_OR_RETURN(const auto client, examples::ConnectBesideWorker(config));
+  COVEY_ASSIGN_OR_RETURN(
+      Tally reached, Tally::Open(*client, examples::TallySpec("fashion_mnist/target_reached", 1)));
+  return Training(worker, options, surroundings, training, test, &reached).Run();
 }
 
 }  // namespace covey::fashion_mnist

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/step_times.h"
+#include "worker/config.h"
 #include "worker/examples/fashion_mnist/dataset.h"
 #include "worker/examples/fashion_mnist/evaluate.h"
 #include "worker/examples/fashion_mnist/options.h"
@@ -50,8 +51,9 @@ struct Surroundings {
 
 // Trains as one worker of a run in which every worker calls this with the same options. Blocks
 // until the last worker of all has trained. The group's first member reports progress about once a
-// second. Errors: those of worker/hybrid_step.h and of Dataset::Load.
-absl::StatusOr<Outcome> Train(worker::Worker& worker, const Options& options,
-                              const Surroundings& surroundings);
+// second. `config`: of the worker. Errors: those of worker/hybrid_step.h, of Dataset::Load and,
+// with a target accuracy, of client/parameter_client.h.
+absl::StatusOr<Outcome> Train(worker::Worker& worker, const worker::WorkerConfig& config,
+                              const Options& options, const Surroundings& surroundings);
 
 }  // namespace covey::fashion_mnist
