@@ -77,7 +77,7 @@ __device__ float PowerOfTwo(uint32_t largest, uint32_t top) {
 // An element of a block: the block's scale, if its largest magnitude is finite and has the bits
 // `largest`, and the element at `bytes`, which has kBytes.
 struct Int8 {
-  static constexpr unsigned kBytes = 1;
+  static constexpr size_t kBytes = 1;
   __device__ static float Scale(uint32_t largest) { return Float(largest) / 127.0f; }
   // Precondition: scale > 0.
   __device__ static void Put(float value, float scale, uint8_t* bytes) {
@@ -94,7 +94,7 @@ struct Int8 {
 };
 
 struct ScaledHalf {
-  static constexpr unsigned kBytes = 2;
+  static constexpr size_t kBytes = 2;
   __device__ static float Scale(uint32_t largest) { return PowerOfTwo(largest, 14); }
   __device__ static void Put(float value, float scale, uint8_t* bytes) {
     *reinterpret_cast<Word*>(bytes) = WordOf(HalfOf(value * (1.0f / scale)));
@@ -105,7 +105,7 @@ struct ScaledHalf {
 };
 
 struct Float8 {
-  static constexpr unsigned kBytes = 1;
+  static constexpr size_t kBytes = 1;
   __device__ static float Scale(uint32_t largest) { return PowerOfTwo(largest, 7); }
   __device__ static void Put(float value, float scale, uint8_t* bytes) {
     const uint32_t bits = Bits(value * (1.0f / scale));
@@ -128,6 +128,9 @@ struct Float8 {
   }
 };
 
+template <typename Element>
+constexpr size_t kBlockBytes = BlockBytes(Element::kBytes, kBlockElements);
+
 // One block of threads per encoded block, one thread per element.
 template <typename Element>
 __global__ void EncodeBlocks(size_t count, const float* values, uint8_t* bytes) {
@@ -139,7 +142,7 @@ __global__ void EncodeBlocks(size_t count, const float* values, uint8_t* bytes) 
   atomicMax(&largest, Bits(value) & ~kFloatSign);
   __syncthreads();
   const float scale = largest >= kFloatInfinity ? NotANumber() : Element::Scale(largest);
-  uint8_t* const block = bytes + blockIdx.x * BlockBytes(Element::kBytes, kBlockElements);
+  uint8_t* const block = bytes + blockIdx.x * kBlockBytes<Element>;
   if (threadIdx.x < sizeof(scale)) {
     block[threadIdx.x] = static_cast<uint8_t>(Bits(scale) >> (8 * threadIdx.x));
   }
@@ -148,7 +151,7 @@ __global__ void EncodeBlocks(size_t count, const float* values, uint8_t* bytes) 
   if (scale > 0) {
     Element::Put(value, scale, out);
   } else {
-    for (unsigned k = 0; k < Element::kBytes; ++k) out[k] = 0;
+    for (size_t k = 0; k < Element::kBytes; ++k) out[k] = 0;
   }
 }
 
@@ -156,14 +159,16 @@ template <typename Element>
 __global__ void DecodeBlocks(size_t count, const uint8_t* bytes, float* values) {
   const size_t i = size_t{blockIdx.x} * kBlockElements + threadIdx.x;
   if (i >= count) return;
-  const uint8_t* const block = bytes + blockIdx.x * BlockBytes(Element::kBytes, kBlockElements);
+  const uint8_t* const block = bytes + blockIdx.x * kBlockBytes<Element>;
   uint32_t bits = 0;
   for (int k = 3; k >= 0; --k) bits = bits << 8 | block[k];
   const float scale = Float(bits);
   values[i] = Element::Get(block + sizeof(scale) + Element::kBytes * threadIdx.x) * scale;
 }
 
-size_t __device__ TopBlockBytes() { return EncodedBytes(WireFormat::kTopBlock, kBlockElements); }
+constexpr size_t kTopBlockBytes = EncodedBytes(WireFormat::kTopBlock, kBlockElements);
+
+__device__ unsigned KeptOf(size_t size) { return static_cast<unsigned>((size + 31) / 32); }
 
 // One block of threads per encoded block, one thread per element, of which each counts how many
 // are larger.
@@ -185,11 +190,11 @@ __global__ void EncodeTopBlocks(size_t count, const float* values, uint8_t* byte
   for (unsigned i = 0; i < size; ++i) {
     larger += magnitudes[i] > magnitude || (magnitudes[i] == magnitude && i < threadIdx.x);
   }
-  const size_t kept = KeptOfBlock(size);
+  const unsigned kept = KeptOf(size);
   is_kept[threadIdx.x] = is_inside && larger < kept;
   __syncthreads();
   const float scale = largest >= kFloatInfinity ? NotANumber() : Float8::Scale(largest);
-  uint8_t* const block = bytes + blockIdx.x * TopBlockBytes();
+  uint8_t* const block = bytes + blockIdx.x * kTopBlockBytes;
   if (threadIdx.x < sizeof(scale)) {
     block[threadIdx.x] = static_cast<uint8_t>(Bits(scale) >> (8 * threadIdx.x));
   }
@@ -208,15 +213,19 @@ __global__ void EncodeTopBlocks(size_t count, const float* values, uint8_t* byte
 __global__ void DecodeTopBlocks(size_t count, const uint8_t* bytes, float* values) {
   const size_t first = size_t{blockIdx.x} * kBlockElements;
   const size_t size = min(size_t{kBlockElements}, count - first);
-  const uint8_t* const block = bytes + blockIdx.x * TopBlockBytes();
+  const uint8_t* const block = bytes + blockIdx.x * kTopBlockBytes;
   uint32_t bits = 0;
   for (int k = 3; k >= 0; --k) bits = bits << 8 | block[k];
   const float scale = Float(bits);
   if (threadIdx.x < size) values[first + threadIdx.x] = 0 * scale;
   __syncthreads();
-  const size_t kept = KeptOfBlock(size);
+  const unsigned kept = KeptOf(size);
   if (threadIdx.x >= kept) return;
   const uint8_t* const place = block + sizeof(scale) + threadIdx.x;
+  // Of elements with the same place the last one counts, in bytes that Encode did not make.
+  for (unsigned later = 1; later < kept - threadIdx.x; ++later) {
+    if (place[later] == *place) return;
+  }
   if (*place < size) values[first + *place] = Float8::Get(place + kept) * scale;
 }
 
