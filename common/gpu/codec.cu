@@ -68,9 +68,9 @@ __device__ uint32_t BfloatOf(float value) {
 __device__ float NotANumber() { return Float(0x7fc00000); }
 
 // The power of two of scaled_codec.cc.
-__device__ float PowerOfTwo(uint32_t largest, uint32_t top) {
+__device__ float PowerOfTwo(uint32_t largest, uint32_t top, uint32_t bits_off) {
   if (largest == 0) return 0;
-  const uint32_t exponent = largest >> 23;
+  const uint32_t exponent = (largest + (uint32_t{1} << (bits_off - 1))) >> 23;
   return Float((exponent > top ? exponent - top : 1) << 23);
 }
 
@@ -95,7 +95,7 @@ struct Int8 {
 
 struct ScaledHalf {
   static constexpr size_t kBytes = 2;
-  __device__ static float Scale(uint32_t largest) { return PowerOfTwo(largest, 14); }
+  __device__ static float Scale(uint32_t largest) { return PowerOfTwo(largest, 14, 13); }
   __device__ static void Put(float value, float scale, uint8_t* bytes) {
     *reinterpret_cast<Word*>(bytes) = WordOf(HalfOf(value * (1.0f / scale)));
   }
@@ -106,7 +106,7 @@ struct ScaledHalf {
 
 struct Float8 {
   static constexpr size_t kBytes = 1;
-  __device__ static float Scale(uint32_t largest) { return PowerOfTwo(largest, 7); }
+  __device__ static float Scale(uint32_t largest) { return PowerOfTwo(largest, 7, 20); }
   __device__ static void Put(float value, float scale, uint8_t* bytes) {
     const uint32_t bits = Bits(value * (1.0f / scale));
     const uint32_t magnitude = bits & ~kFloatSign;

@@ -26,6 +26,7 @@ class HostTransport : public Transport {
         zmq_(std::move(zmq)),
         shm_({.limits = options.zmq.limits,
               .queue_messages = options.zmq.queue_messages,
+              .reply_bytes = options.zmq.reply_bytes,
               .wake_up = zmq_->wake_up_descriptor(),
               .gone = [this](uint64_t connection, const absl::Status& why,
                              std::deque<Message> waiting) {

@@ -18,6 +18,7 @@
 #include "common/base/clock.h"
 #include "common/net/message.h"
 #include "common/net/shm/shm_peers.h"
+#include "common/net/testing/unread_replies.h"
 #include "common/net/transport_conformance.h"
 
 namespace covey {
@@ -122,6 +123,13 @@ TEST(HostTransportTest, AMessageThatFindsNoRoomIsSentLater) {
   constexpr uint64_t kMessages = 200;  // of a MiB: more than a region has room for
   for (uint64_t i = 0; i < kMessages; ++i) alice->Send(To(kBob, 1 << 20));
   EXPECT_EQ(Await(*alice, kMessages), kMessages);
+}
+
+TEST(HostTransportTest, AReaderThatNeverReadsPinsFewReplies) {
+  const auto server =
+      MustMake({.zmq = {.listen = "tcp://127.0.0.1:0", .reply_bytes = kTestReplyBytes}});
+  const auto reader = MustMake({});
+  ExpectFewUnreadReplies(*server, *reader, {NodeId(11), 0}, {NodeId(12), 0});
 }
 
 // The connection by which the next message from `sender` arrives at `receiver`; 0 = none within

@@ -22,6 +22,7 @@
 #include "common/base/descriptor.h"
 #include "common/net/host_transport.h"
 #include "common/net/testing/secured_nodes.h"
+#include "common/net/testing/unread_replies.h"
 #include "common/net/transport_conformance.h"
 #include "common/net/zmq_transport.h"
 
@@ -76,6 +77,19 @@ class SealedHostNetwork : public SealedNetwork {
 
 INSTANTIATE_TEST_SUITE_P(HostSealed, TransportConformance,
                          testing::Values([] { return std::make_unique<SealedHostNetwork>(); }));
+
+TEST(ZmqSealedReplies, AReaderThatNeverReadsPinsFewReplies) {
+  const Address reader_is = {NodeId(11), 0};
+  const Address server_is = {NodeId(12), 0};
+  SecuredNodes nodes;
+  const auto server = MustMake({.listen = kAnyPort,
+                                .reply_bytes = kTestReplyBytes,
+                                .keys = nodes.Join(server_is.node),
+                                .loop = server_is.loop});
+  const auto reader =
+      MustMake({.arrived_messages = 4, .keys = nodes.Join(reader_is.node), .loop = reader_is.loop});
+  ExpectFewUnreadReplies(*server, *reader, reader_is, server_is);
+}
 
 sockaddr_in Loopback(int port) {
   sockaddr_in address = {};

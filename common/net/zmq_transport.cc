@@ -13,6 +13,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/net/frame_bytes.h"
 #include "common/net/seal/message_sealer.h"
 #include "common/net/seal/refusal.h"
 #include "common/net/seal/refusal_log.h"
@@ -30,6 +31,8 @@ namespace covey {
 namespace {
 
 constexpr int kSocketsMax = 16384;
+// Connections whose unsent bytes are known before those without any are forgotten.
+constexpr size_t kUnsentKept = 64;
 // How soon a message that is held is tried again after its sender's key has become known.
 constexpr absl::Duration kHeldTryEvery = absl::Milliseconds(5);
 
@@ -199,8 +202,27 @@ class SocketTransport : public ZmqTransport {
   }
 
   absl::Status Transmit(ZmqSocket& socket, size_t head_bytes, Message& message) {
-    return sealer_ ? SendSealedMessage(socket, head_bytes, message, *sealer_)
-                   : SendMessage(socket, head_bytes, message);
+    std::shared_ptr<UnsentBytes> unsent;
+    if (socket.kind() == ZmqSocket::Kind::kRouter && !message.frames.empty()) {
+      unsent = UnsentTo(message.connection);
+      if (*unsent + FrameBytes(message) > options_.reply_bytes) {
+        return absl::ResourceExhaustedError(absl::StrCat(
+            "node ", message.to().node.value(), " does not read its replies, of which ",
+            unsent->load(), " bytes wait: a reply of ", BodyName(message.envelope), " is dropped"));
+      }
+    }
+    return sealer_ ? SendSealedMessage(socket, head_bytes, message, *sealer_, unsent)
+                   : SendMessage(socket, head_bytes, message, unsent);
+  }
+
+  const std::shared_ptr<UnsentBytes>& UnsentTo(uint64_t connection) {
+    if (unsent_.size() >= unsent_swept_at_) {
+      absl::erase_if(unsent_, [](const auto& entry) { return *entry.second == 0; });
+      unsent_swept_at_ = 2 * unsent_.size() + kUnsentKept;
+    }
+    std::shared_ptr<UnsentBytes>& unsent = unsent_[connection];
+    if (unsent == nullptr) unsent = std::make_shared<UnsentBytes>(0);
+    return unsent;
   }
 
   // Nothing when the message is refused or held.
@@ -240,6 +262,9 @@ class SocketTransport : public ZmqTransport {
   std::unique_ptr<ConnectionMonitor> monitor_;
   absl::btree_map<Address, Route> routes_;
   NamedEndpoints names_{{}};  // of routes
+  // Of connections to the router that replies with frames were sent to.
+  absl::btree_map<uint64_t, std::shared_ptr<UnsentBytes>> unsent_;
+  size_t unsent_swept_at_ = kUnsentKept;
   SocketPoller poller_;
   TransportCounters counters_;
   RefusalLog refusals_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,12 +15,18 @@
 
 namespace covey {
 
+// Bytes of replies that wait for a peer that does not read, per connection.
+inline constexpr size_t kUnreadReplyBytesMax = 256 << 20;
+
 struct ZmqOptions {
   // "tcp://127.0.0.1:0" (0 = any free port) or "ipc:///run/covey/server-0-1". Empty: listens
   // nowhere, and still receives replies to what it sends.
   std::string listen;
   // Messages waiting to be sent, per peer; further ones are dropped.
   int queue_messages = kTransportQueueMessagesMax;
+  // The same in bytes, for messages to connections that the peer has made (replies). Frames of up
+  // to 32 KiB do not count.
+  size_t reply_bytes = kUnreadReplyBytesMax;
   // Messages that have arrived and were not received yet, per peer. Beyond it the peer's socket is
   // not read, so that messages wait at the sender.
   int arrived_messages = 128;
@@ -43,7 +50,8 @@ struct ZmqOptions {
 // the server's budget. For other peers, they are bounded by arrived_messages times the size of a
 // message, per connection; then TCP's window closes, and the kernel holds what its receive buffer
 // takes (6 MiB by default, outside this process's memory). Frames that wait to be sent are
-// references.
+// references; those of replies are bounded by reply_bytes, so that a reader that asks and never
+// reads pins no more, and the log says so, at most once per second.
 //
 // When a connection breaks, its waiting messages stay queued, and go to the process that listens at
 // the endpoint next. If that process is another node, it drops them (event_loop.h). A connection

@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/clock.h"
 #include "common/base/random.h"
+#include "common/net/testing/unread_replies.h"
 #include "common/net/transport_conformance.h"
 
 namespace covey {
@@ -72,6 +73,12 @@ TEST(ZmqTransportTest, AnAddressInUseIsOneClearLine) {
   EXPECT_EQ(second.status().message(),
             absl::StrCat("cannot listen on ", first->endpoint(),
                          ": address already in use; choose another port or 0"));
+}
+
+TEST(ZmqTransportTest, AReaderThatNeverReadsPinsFewReplies) {
+  const auto server = MustMake({.listen = "tcp://127.0.0.1:0", .reply_bytes = kTestReplyBytes});
+  const auto reader = MustMake({.arrived_messages = 4});
+  ExpectFewUnreadReplies(*server, *reader, {NodeId(11), 0}, {NodeId(12), 0});
 }
 
 TEST(ZmqTransportTest, AnAddressOfNobodyIsRefused) {

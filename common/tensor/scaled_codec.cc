@@ -22,9 +22,18 @@ namespace covey {
 namespace {
 namespace HWY_NAMESPACE {
 
-// The power of two that brings the largest magnitude to [2^top, 2^(top + 1)), or below where it
-// would be no normal float; 0 if all elements are 0, NaN if one is not finite.
-float ScaleOf(const float* __restrict values, size_t count, uint32_t top) {
+// What elements over the scale are rounded to: the largest lies in [2^top, 2^(top + 1)), and so
+// many of the 23 bits of a float's fraction are rounded off.
+struct Element {
+  uint32_t top;
+  uint32_t bits_off;
+};
+constexpr Element kHalf = {.top = 14, .bits_off = 13};
+constexpr Element kFloat8 = {.top = 7, .bits_off = 20};
+
+// A power of two; 0 if all elements are 0, NaN if one is not finite. Once the largest magnitude is
+// rounded it has the same scale, so that a block that was decoded has the same bytes again.
+float ScaleOf(const float* __restrict values, size_t count, const Element& element) {
   uint32_t largest = 0;
   for (size_t i = 0; i < count; ++i) {
     const uint32_t magnitude = BitsOf(values[i]) & ~kFloatSign;
@@ -32,8 +41,8 @@ float ScaleOf(const float* __restrict values, size_t count, uint32_t top) {
   }
   if (largest == 0) return 0;
   if (largest >= kFloatInfinity) return std::numeric_limits<float>::quiet_NaN();
-  const uint32_t exponent = largest >> 23;
-  return FloatOf((exponent > top ? exponent - top : 1) << 23);
+  const uint32_t exponent = (largest + (uint32_t{1} << (element.bits_off - 1))) >> 23;
+  return FloatOf((exponent > element.top ? exponent - element.top : 1) << 23);
 }
 
 void Multiply(const float* __restrict in, size_t count, float factor, float* __restrict out) {
@@ -75,7 +84,7 @@ void FloatsOf(const uint8_t* __restrict in, size_t count, float scale, float* __
 
 // Writes the scale, and every element over it to `scaled`.
 void ScaleBlock(const float* values, size_t count, float* scaled, uint8_t* bytes) {
-  const float scale = ScaleOf(values, count, 14);
+  const float scale = ScaleOf(values, count, kHalf);
   std::memcpy(bytes, &scale, sizeof(scale));
   if (scale > 0) {
     Multiply(values, count, 1 / scale, scaled);
@@ -85,7 +94,7 @@ void ScaleBlock(const float* values, size_t count, float* scaled, uint8_t* bytes
 }
 
 void EncodeFloat8s(const float* values, size_t count, uint8_t* bytes) {
-  const float scale = ScaleOf(values, count, 7);
+  const float scale = ScaleOf(values, count, kFloat8);
   std::memcpy(bytes, &scale, sizeof(scale));
   if (scale > 0) {
     Float8sOf(values, count, 1 / scale, bytes + sizeof(scale));

@@ -12,8 +12,9 @@ namespace covey {
 // block.
 //
 // Pure and thread-safe; any alignment. The scale is a power of two, so that dividing by it rounds
-// nothing, and it brings the largest magnitude to 2^14 and more, but below 2^15, as halves, and to
-// 2^7 and more, but below 2^8, as bytes: nothing overflows. It is NaN, and so is the whole block
+// nothing, and at least 2^-126. Where it is larger than that, the largest magnitude becomes, as it
+// is rounded, 2^14 or more and less than 2^15 as a half, 2^7 or more and less than 2^8 as a byte:
+// nothing overflows. It is NaN, and so is the whole block
 // when decoded, if an element is not finite; it is 0 if all elements are. Rounds once, to nearest
 // even.
 

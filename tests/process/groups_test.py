@@ -45,6 +45,9 @@ class GroupsTest(cluster.ProcessTest):
         self.assertIsNotNone(many)
         self.assertLessEqual(many, _RATIO_MAX * one)
 
+    def test_workers_with_values_of_their_own_stop_together(self):
+        self.assertIsNotNone(self.samples_to_target(_WORKERS, "--contract=local:8"))
+
     def test_applied_on_arrival_the_same_momentum_is_too_much(self):
         self.assertIsNone(
             self.samples_to_target(_WORKERS, "--contract=async", "--automatic-momentum=false"))

@@ -14,6 +14,7 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/net/frame_bytes.h"
 #include "common/net/seal/refusal.h"
 #include "common/net/shm/shm_greeting.h"
 #include "common/net/shm/shm_layout.h"
@@ -109,7 +110,8 @@ void ShmPeers::Send(uint64_t id, Message message) {
     }
     broken = sent.status();
   }
-  if (connection.waiting.size() < static_cast<size_t>(options_.queue_messages)) {
+  if (MayWait(connection, message)) {
+    connection.waiting_bytes += FrameBytes(message);
     connection.waiting.push_back(std::move(message));
     ++counters_.sent;
   } else {
@@ -118,13 +120,21 @@ void ShmPeers::Send(uint64_t id, Message message) {
   if (!broken.ok()) End(id, broken);
 }
 
+bool ShmPeers::MayWait(const Connection& connection, const Message& message) const {
+  if (connection.waiting.size() >= static_cast<size_t>(options_.queue_messages)) return false;
+  return connection.is_ours ||
+         connection.waiting_bytes + FrameBytes(message) <= options_.reply_bytes;
+}
+
 absl::Status ShmPeers::SendWaiting(Connection& connection) {
   if (connection.state != State::kOpen) return absl::OkStatus();
   while (!connection.waiting.empty()) {
     Message& message = connection.waiting.front();
+    const size_t bytes = FrameBytes(message);
     COVEY_ASSIGN_OR_RETURN(const size_t head_bytes, PrepareHead(options_.limits, message));
     COVEY_ASSIGN_OR_RETURN(const bool sent, connection.link->Send(message, head_bytes));
     if (!sent) break;
+    connection.waiting_bytes -= bytes;
     connection.waiting.pop_front();
   }
   return absl::OkStatus();

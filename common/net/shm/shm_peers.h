@@ -39,6 +39,8 @@ class ShmPeers {
     WireLimits limits;
     // Messages that wait, per peer; further ones are dropped.
     int queue_messages = 0;
+    // The same in bytes of frames, for connections that the peer has made.
+    size_t reply_bytes = 0;
     // The eventfd that ends the loop's sleep. It outlives this object.
     int wake_up = -1;
     // A connection that Connect made is gone, with the messages that were waiting. It may not call
@@ -86,10 +88,12 @@ class ShmPeers {
     std::optional<ShmRegion> region;  // until the link has it
     std::unique_ptr<ShmLink> link;    // from kOpen on
     std::deque<Message> waiting;
+    size_t waiting_bytes = 0;  // of their frames
   };
 
   // UNAVAILABLE: the system's error.
   absl::StatusOr<uint64_t> Add(Descriptor socket, ShmRegion region, bool is_ours);
+  bool MayWait(const Connection& connection, const Message& message) const;
   void Accept();
   void HandleSocket(uint64_t id);
   // Takes in the peer's greeting, if it has arrived.

@@ -55,25 +55,26 @@ absl::Status ReadFrames(const WireLimits& limits, PartReader& parts,
 
 }  // namespace
 
-absl::Status SendMessage(ZmqSocket& socket, size_t head_bytes, Message& message) {
+absl::Status SendMessage(ZmqSocket& socket, size_t head_bytes, Message& message,
+                         const std::shared_ptr<UnsentBytes>& unsent) {
   ZmqPart head(head_bytes);
   WriteHead(message, {head.data(), head.size()});
   COVEY_RETURN_IF_ERROR(SendHead(socket, message, head));
   for (size_t i = 0; i < message.frames.size(); ++i) {
-    ZmqPart frame(std::move(message.frames[i]));
+    ZmqPart frame(std::move(message.frames[i]), unsent);
     socket.SendPart(frame, {.last = i + 1 == message.frames.size()});
   }
   return absl::OkStatus();
 }
 
 absl::Status SendSealedMessage(ZmqSocket& socket, size_t head_bytes, Message& message,
-                               MessageSealer& sealer) {
+                               MessageSealer& sealer, const std::shared_ptr<UnsentBytes>& unsent) {
   ZmqPart head(MessageSealer::HeadBytes(message, head_bytes));
   absl::InlinedVector<ZmqPart, kFramesMax> frames;
   absl::InlinedVector<std::span<uint8_t>, kFramesMax> to;
   frames.reserve(message.frames.size());  // libzmq keeps a few bytes inside the part, which moves
   for (const Buffer& frame : message.frames) {
-    ZmqPart& part = frames.emplace_back(frame.size());
+    ZmqPart& part = frames.emplace_back(frame.size(), unsent);
     to.emplace_back(part.data(), part.size());
   }
   COVEY_RETURN_IF_ERROR(sealer.Seal(message, {head.data(), head.size()}, to));

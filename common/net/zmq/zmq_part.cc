@@ -16,23 +16,46 @@ constexpr size_t kCopiedOutBytesMax = 32 << 10;
 constexpr size_t kCopiedInBytesMax = 8192;
 constexpr size_t kAlignment = 8;
 
-void DropFrame(void* /*data*/, void* frame) { delete static_cast<Buffer*>(frame); }
+// A frame in libzmq's queues.
+struct HeldFrame {
+  Buffer frame;
+  std::shared_ptr<UnsentBytes> unsent;
+
+  ~HeldFrame() {
+    if (unsent != nullptr) *unsent -= frame.size();
+  }
+};
+
+void DropFrame(void* /*data*/, void* held) { delete static_cast<HeldFrame*>(held); }
 
 }  // namespace
 
-ZmqPart::ZmqPart(size_t size) {
+ZmqPart::ZmqPart(size_t size, std::shared_ptr<UnsentBytes> unsent) {
+  if (unsent == nullptr || size <= kCopiedOutBytesMax) {
+    Allocate(size);
+  } else {
+    Refer(Buffer::Allocate(size), std::move(unsent));
+  }
+}
+
+ZmqPart::ZmqPart(Buffer frame, std::shared_ptr<UnsentBytes> unsent) {
+  if (frame.size() <= kCopiedOutBytesMax) {
+    Allocate(frame.size());
+    if (!frame.empty()) std::memcpy(data(), frame.data(), frame.size());
+  } else {
+    Refer(std::move(frame), std::move(unsent));
+  }
+}
+
+void ZmqPart::Allocate(size_t size) {
   if (zmq_msg_init_size(&part_, size) != 0) throw std::bad_alloc();
 }
 
-ZmqPart::ZmqPart(Buffer frame) {
-  if (frame.size() <= kCopiedOutBytesMax) {
-    if (zmq_msg_init_size(&part_, frame.size()) != 0) throw std::bad_alloc();
-    if (!frame.empty()) std::memcpy(data(), frame.data(), frame.size());
-    return;
-  }
-  auto held = std::make_unique<Buffer>(std::move(frame));
-  void* data = const_cast<uint8_t*>(held->data());
-  if (zmq_msg_init_data(&part_, data, held->size(), DropFrame, held.get()) != 0) {
+void ZmqPart::Refer(Buffer frame, std::shared_ptr<UnsentBytes> unsent) {
+  if (unsent != nullptr) *unsent += frame.size();
+  auto held = std::make_unique<HeldFrame>(std::move(frame), std::move(unsent));
+  void* data = const_cast<uint8_t*>(held->frame.data());
+  if (zmq_msg_init_data(&part_, data, held->frame.size(), DropFrame, held.get()) != 0) {
     throw std::bad_alloc();
   }
   held.release();

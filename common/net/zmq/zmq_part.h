@@ -3,20 +3,28 @@
 
 #include <zmq.h>
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
 #include "common/base/buffer.h"
 
 namespace covey {
+
+// Bytes of parts that libzmq holds until they are in the kernel; small parts apart. Thread-safe.
+using UnsentBytes = std::atomic<size_t>;
 
 // One part of a ZeroMQ message. Closes itself. Actor-confined.
 class ZmqPart {
  public:
   // Empty; to be received into.
   ZmqPart() { zmq_msg_init(&part_); }
-  // Uninitialized bytes inside libzmq's own memory.
-  explicit ZmqPart(size_t size);
+  // Uninitialized bytes. `unsent`, if there is one, counts them, unless they are few.
+  explicit ZmqPart(size_t size, std::shared_ptr<UnsentBytes> unsent = nullptr);
   // Refers to the bytes of `frame` without a copy, unless the frame is small; libzmq's thread drops
   // the handle when they are in the kernel, or when the connection is closed.
-  explicit ZmqPart(Buffer frame);
+  explicit ZmqPart(Buffer frame, std::shared_ptr<UnsentBytes> unsent = nullptr);
   // Leaves `other` empty.
   ZmqPart(ZmqPart&& other) noexcept : ZmqPart() { zmq_msg_move(&part_, &other.part_); }
   ~ZmqPart() { zmq_msg_close(&part_); }
@@ -35,6 +43,10 @@ class ZmqPart {
   Buffer TakeFrame();
 
  private:
+  // libzmq's own memory.
+  void Allocate(size_t size);
+  void Refer(Buffer frame, std::shared_ptr<UnsentBytes> unsent);
+
   zmq_msg_t part_;
 };
 
