@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/runtime/memory_limit.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 namespace covey {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 TEST(MemoryLimit, IsNoMoreThanTheAddressSpace) {
   rlimit before = {};
@@ -24,13 +20,6 @@ TEST(MemoryLimit, IsNoMoreThanTheAddressSpace) {
   setrlimit(RLIMIT_AS, &before);
   EXPECT_EQ(limited, 48u << 20);
   EXPECT_EQ(MemoryLimit(), of_machine);
-}
-
-TEST(MemoryLimit, FindsTheFoldersOfControlGroups) {
-  EXPECT_THAT(ControlGroupFolders("1:name=systemd:/x\n0::/run/inner\n"),
-              ElementsAre("/run/inner", "/run", ""));
-  EXPECT_THAT(ControlGroupFolders("0::/\n"), ElementsAre(""));
-  EXPECT_THAT(ControlGroupFolders("3:cpu:/x\n"), IsEmpty());
 }
 
 }  // namespace

@@ -191,6 +191,37 @@ void CheckPorts(const ClusterFacts& facts, Findings& findings) {
   }
 }
 
+// What does not fit is cut into smaller packets here, but a switch in between may drop it, and then
+// small messages pass and tensors do not.
+void CheckPackets(const ClusterFacts& facts, Findings& findings) {
+  std::set<uint32_t> sizes;
+  std::map<std::string, uint32_t> smaller;
+  uint32_t mtu = 0;
+  for (const ClusterFacts::Port& port : facts.nodes) {
+    if (port.answer.mtu == 0) continue;
+    sizes.insert(port.answer.packet_bytes_max);
+    if (port.answer.packet_bytes_max >= port.answer.mtu) continue;
+    smaller[port.owner] = port.answer.packet_bytes_max;
+    mtu = port.answer.mtu;
+  }
+  if (sizes.empty()) return;
+  if (smaller.empty()) {
+    findings.push_back(Ok(
+        "mtu", absl::StrCat("nodes take packets of ", ShowCount(*sizes.begin()),
+                            sizes.size() == 1 ? "" : " and more", " bytes, as this machine does")));
+    return;
+  }
+  const auto& [owner, bytes] = *smaller.begin();
+  findings.push_back(Warning(
+      "mtu",
+      absl::StrCat("this machine sends packets of ", ShowCount(mtu), " bytes, and ", owner,
+                   smaller.size() == 1 ? "" : absl::StrCat(" and ", smaller.size() - 1, " more"),
+                   " takes at most ", ShowCount(bytes)),
+      absl::StrCat("give all hosts and switches of the job's network one MTU: ip link set dev "
+                   "DEVICE mtu ",
+                   bytes)));
+}
+
 void CheckLabels(const proto::ClusterView& view, Findings& findings) {
   std::set<std::string> hosts;
   std::set<std::string> labels;
@@ -271,6 +302,7 @@ Findings CheckCluster(const ClusterFacts& facts) {
   CheckVersionAndSecurity(status, findings);
   CheckNodes(status, findings);
   CheckPorts(facts, findings);
+  CheckPackets(facts, findings);
   CheckLabels(status.view(), findings);
   CheckSnapshots(status, findings);
   return findings;

@@ -40,7 +40,9 @@ MachineFacts GoodMachine() {
           .free_memory_bytes = uint64_t{8} << 30,
           .huge_pages = "madvise",
           .cores = 4,
-          .shared_memory_bytes = uint64_t{1} << 30};
+          .shared_memory_bytes = uint64_t{1} << 30,
+          .receive_buffer_bytes = 6291456,
+          .send_buffer_bytes = 4194304};
 }
 
 std::vector<std::string> WrongOf(const MachineFacts& facts) {
@@ -73,8 +75,9 @@ TEST(MachineChecksTest, EachWrongSettingHasItsLineAndRemedy) {
 
   facts = GoodMachine();
   facts.group_memory_bytes = 1000;
-  EXPECT_THAT(WrongOf(facts), ElementsAre("fail memory: raise memory.max of the control group "
-                                          "(MemoryMax= of a unit)"));
+  EXPECT_THAT(WrongOf(facts), ElementsAre("fail memory: raise the limit of the control group: "
+                                          "MemoryMax= of a unit, --memory of a container, limits "
+                                          "of a pod"));
 
   facts = GoodMachine();
   facts.huge_pages = "never";
@@ -83,13 +86,25 @@ TEST(MachineChecksTest, EachWrongSettingHasItsLineAndRemedy) {
 
   facts = GoodMachine();
   facts.cpu_quota = 1.5;
-  EXPECT_THAT(WrongOf(facts), ElementsAre("warn cpu: raise cpu.max (CPUQuota= of a unit), or "
-                                          "start servers with --loops 1"));
+  EXPECT_THAT(WrongOf(facts), ElementsAre("warn cpu: raise the quota of the control group "
+                                          "(CPUQuota= of a unit, --cpus of a container, limits of "
+                                          "a pod), or start servers with --loops 1"));
 
   facts = GoodMachine();
   facts.shared_memory_bytes = uint64_t{64} << 20;
   EXPECT_THAT(WrongOf(facts), ElementsAre("warn namespaces: --shm-size 1g of a container, or an "
                                           "emptyDir of medium Memory in a pod"));
+
+  facts = GoodMachine();
+  facts.receive_buffer_bytes = 212992;
+  EXPECT_THAT(WrongOf(facts),
+              ElementsAre("warn socket-buffers: raise them, and leave net.ipv4.tcp_moderate_rcvbuf "
+                          "at 1: sysctl -w 'net.ipv4.tcp_rmem=4096 131072 6291456'"));
+  facts.send_buffer_bytes = 65536;
+  EXPECT_THAT(WrongOf(facts),
+              ElementsAre("warn socket-buffers: raise them, and leave net.ipv4.tcp_moderate_rcvbuf "
+                          "at 1: sysctl -w 'net.ipv4.tcp_rmem=4096 131072 6291456' "
+                          "'net.ipv4.tcp_wmem=4096 131072 6291456'"));
 
   facts = GoodMachine();
   facts.folders = {{.path = "/logs", .free_bytes = 1000, .bytes = 2000}};
@@ -103,10 +118,11 @@ TEST(MachineChecksTest, EachWrongSettingHasItsLineAndRemedy) {
                                           "with the same --out"));
 }
 
-TEST(MachineFactsTest, ReadsCpuQuotas) {
-  EXPECT_EQ(ReadCpuQuota("150000 100000\n"), 1.5);
-  EXPECT_EQ(ReadCpuQuota("max 100000\n"), std::nullopt);
-  EXPECT_EQ(ReadCpuQuota(""), std::nullopt);
+TEST(MachineFactsTest, ReadsSizesOfSocketBuffers) {
+  EXPECT_EQ(ReadSocketBuffer("4096\t131072\t6291456\n", BufferGrowth::kGrows), 6291456u);
+  EXPECT_EQ(ReadSocketBuffer("4096\t131072\t6291456\n", BufferGrowth::kStays), 131072u);
+  EXPECT_EQ(ReadSocketBuffer("", BufferGrowth::kGrows), std::nullopt);
+  EXPECT_EQ(ReadSocketBuffer("4096 x y", BufferGrowth::kGrows), std::nullopt);
 }
 
 // A cluster without anything wrong.
@@ -202,6 +218,16 @@ TEST(ClusterChecksTest, EachMistakeOfAClusterHasItsLineAndRemedy) {
   facts.nodes[0].endpoint = "ipc:///tmp/x";
   EXPECT_THAT(wrong(), ElementsAre("fail data-ports: put sockets where both see them: PrivateTmp "
                                    "of a unit, and containers, have a /tmp of their own"));
+
+  facts = GoodCluster();
+  facts.nodes[0].answer.mtu = 9000;
+  facts.nodes[0].answer.packet_bytes_max = 9000;
+  EXPECT_THAT(wrong(), IsEmpty());
+  facts.nodes.push_back(facts.nodes[0]);
+  facts.nodes[1].owner = "server-1";
+  facts.nodes[1].answer.packet_bytes_max = 1500;
+  EXPECT_THAT(wrong(), ElementsAre("warn mtu: give all hosts and switches of the job's network one "
+                                   "MTU: ip link set dev DEVICE mtu 1500"));
 
   facts = GoodCluster();
   const std::string labels =

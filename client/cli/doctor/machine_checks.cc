@@ -2,9 +2,15 @@
 #include "client/cli/doctor/machine_checks.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/certificates/certificates_view.h"
 #include "client/cli/console/figures.h"
 #include "common/base/version.h"
@@ -18,6 +24,9 @@ using Level = Finding::Level;
 constexpr uint64_t kOpenFilesWanted = 16384;
 constexpr uint64_t kOpenFilesNeeded = 1024;
 constexpr uint64_t kSharedMemoryWanted = uint64_t{256} << 20;
+// 10 Gbit/s over a round trip of 1 ms are 1.25 MB under way, for which the kernel takes about half
+// of a buffer.
+constexpr uint64_t kSocketBufferWanted = 2'500'000;
 // Certificates of processes last a week, and are renewed daily.
 constexpr absl::Duration kExpiresSoon = absl::Hours(48);
 
@@ -59,7 +68,8 @@ void CheckMemory(const MachineFacts& facts, const MachineNeeds& needs, Findings&
   if (free_bytes < needs.memory_bytes) {
     finding.level = Level::kFailure;
     absl::StrAppend(&finding.seen, ", and ", ShowBytes(needs.memory_bytes), " are to be");
-    finding.remedy = is_group ? "raise memory.max of the control group (MemoryMax= of a unit)"
+    finding.remedy = is_group ? "raise the limit of the control group: MemoryMax= of a unit, "
+                                "--memory of a container, limits of a pod"
                               : "add servers on other hosts, or end other programs here";
   }
   findings.push_back(finding);
@@ -105,8 +115,8 @@ void CheckCores(const MachineFacts& facts, Findings& findings) {
         "the control group allows %.3g of %d cores, and stops processes that take more",
         *facts.cpu_quota, facts.cores);
     finding.remedy = absl::StrFormat(
-        "raise cpu.max (CPUQuota= of a unit), or start servers with "
-        "--loops %d",
+        "raise the quota of the control group (CPUQuota= of a unit, --cpus of a container, limits "
+        "of a pod), or start servers with --loops %d",
         std::max(1, static_cast<int>(*facts.cpu_quota)));
   }
   findings.push_back(finding);
@@ -120,6 +130,29 @@ void CheckSharedMemory(const MachineFacts& facts, Findings& findings) {
     finding.level = Level::kWarning;
     absl::StrAppend(&finding.seen, ", which data loaders of PyTorch soon fill");
     finding.remedy = "--shm-size 1g of a container, or an emptyDir of medium Memory in a pod";
+  }
+  findings.push_back(finding);
+}
+
+void CheckSocketBuffers(const MachineFacts& facts, Findings& findings) {
+  const std::pair<absl::string_view, std::optional<uint64_t>> buffers[] = {
+      {"tcp_rmem", facts.receive_buffer_bytes}, {"tcp_wmem", facts.send_buffer_bytes}};
+  std::vector<std::string> seen;
+  std::vector<std::string> small;
+  for (const auto& [setting, bytes] : buffers) {
+    if (!bytes.has_value()) continue;
+    seen.push_back(
+        absl::StrCat("net.ipv4.", setting, " lets a connection hold ", ShowBytes(*bytes)));
+    if (*bytes < kSocketBufferWanted) small.push_back(absl::StrCat("net.ipv4.", setting));
+  }
+  if (seen.empty()) return;
+  Finding finding{.check = "socket-buffers", .seen = absl::StrJoin(seen, ", ")};
+  if (!small.empty()) {
+    finding.level = Level::kWarning;
+    absl::StrAppend(&finding.seen, ", too little for 10 Gbit/s over a round trip of 1 ms");
+    finding.remedy =
+        absl::StrCat("raise them, and leave net.ipv4.tcp_moderate_rcvbuf at 1: sysctl -w '",
+                     absl::StrJoin(small, "=4096 131072 6291456' '"), "=4096 131072 6291456'");
   }
   findings.push_back(finding);
 }
@@ -153,6 +186,7 @@ Findings CheckMachine(const MachineFacts& facts, const MachineNeeds& needs) {
   CheckCores(facts, findings);
   CheckHugePages(facts, findings);
   CheckSharedMemory(facts, findings);
+  CheckSocketBuffers(facts, findings);
   CheckFolders(facts, needs, findings);
   CheckCredentials(facts, findings);
   return findings;

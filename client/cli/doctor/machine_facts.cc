@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/console/text_file.h"
-#include "common/runtime/memory_limit.h"
+#include "common/runtime/control_groups.h"
 #include "common/runtime/process_main.h"
 #include "common/security/node_credentials.h"
 
@@ -80,16 +80,15 @@ MachineFacts::Credentials ReadCredentials(const std::string& folder, absl::Time 
 
 }  // namespace
 
-std::optional<double> ReadCpuQuota(absl::string_view cpu_max) {
+std::optional<uint64_t> ReadSocketBuffer(absl::string_view sizes, BufferGrowth growth) {
   const std::vector<absl::string_view> words =
-      absl::StrSplit(absl::StripAsciiWhitespace(cpu_max), ' ');
-  double quota = 0;
-  double period = 0;
-  if (words.size() != 2 || !absl::SimpleAtod(words[0], &quota) ||
-      !absl::SimpleAtod(words[1], &period) || period <= 0) {
+      absl::StrSplit(absl::StripAsciiWhitespace(sizes), absl::ByAnyChar(" \t"), absl::SkipEmpty());
+  uint64_t bytes = 0;
+  if (words.size() != 3 ||
+      !absl::SimpleAtoi(words[growth == BufferGrowth::kGrows ? 2 : 1], &bytes)) {
     return std::nullopt;
   }
-  return quota / period;
+  return bytes;
 }
 
 MachineFacts ReadMachineFacts(const MachineQuestion& question, absl::Time wall_now) {
@@ -100,19 +99,19 @@ MachineFacts ReadMachineFacts(const MachineQuestion& question, absl::Time wall_n
   rlimit files = {};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) facts.open_files_max = files.rlim_max;
   facts.free_memory_bytes = FreeMemory(TextOf("/proc/meminfo"));
-  for (const std::string& group : ControlGroupFolders(TextOf("/proc/self/cgroup"))) {
-    const std::string folder = absl::StrCat("/sys/fs/cgroup", group);
-    KeepLeast(facts.cpu_quota, ReadCpuQuota(TextOf(absl::StrCat(folder, "/cpu.max"))));
-    const auto limit = NumberIn(absl::StrCat(folder, "/memory.max"));
-    const auto used = NumberIn(absl::StrCat(folder, "/memory.current"));
-    if (!limit.has_value() || !used.has_value()) continue;
-    KeepLeast<uint64_t>(facts.group_memory_bytes, *limit - std::min(*limit, *used));
-  }
+  const ControlGroupLimits groups = ReadOwnControlGroups();
+  facts.group_memory_bytes = groups.free_memory_bytes;
+  facts.cpu_quota = groups.cores;
   facts.huge_pages = ChoiceIn(TextOf("/sys/kernel/mm/transparent_hugepage/enabled"));
   facts.cores = UsableCores();
   if (const MachineFacts::Folder shared = ReadFolder("/dev/shm"); shared.error.empty()) {
     facts.shared_memory_bytes = shared.bytes;
   }
+  const bool stays = NumberIn("/proc/sys/net/ipv4/tcp_moderate_rcvbuf") == uint64_t{0};
+  facts.receive_buffer_bytes = ReadSocketBuffer(
+      TextOf("/proc/sys/net/ipv4/tcp_rmem"), stays ? BufferGrowth::kStays : BufferGrowth::kGrows);
+  facts.send_buffer_bytes =
+      ReadSocketBuffer(TextOf("/proc/sys/net/ipv4/tcp_wmem"), BufferGrowth::kGrows);
   for (const std::string& path : question.folders) facts.folders.push_back(ReadFolder(path));
   for (const std::string& folder : question.credentials) {
     facts.credentials.push_back(ReadCredentials(folder, wall_now));

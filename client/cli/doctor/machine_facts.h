@@ -41,6 +41,9 @@ struct MachineFacts {
   std::optional<double> cpu_quota;
   // Of /dev/shm, which data loaders of PyTorch use.
   std::optional<uint64_t> shared_memory_bytes;
+  // What a connection may hold at most, as the kernel sizes its buffers.
+  std::optional<uint64_t> receive_buffer_bytes;
+  std::optional<uint64_t> send_buffer_bytes;
   // As the user gave them.
   std::vector<Folder> folders;
   std::vector<Credentials> credentials;
@@ -55,7 +58,10 @@ struct MachineQuestion {
 // Reads /proc and /sys, and asks the system. Blocks on the disk.
 MachineFacts ReadMachineFacts(const MachineQuestion& question, absl::Time wall_now);
 
-// Cores, by the file cpu.max; absent = all, or no such file. Pure.
-std::optional<double> ReadCpuQuota(absl::string_view cpu_max);
+// The last of the three sizes of net.ipv4.tcp_rmem and tcp_wmem, up to which the kernel lets the
+// buffer of a connection grow; or, where it does not, the second, with which a connection begins.
+// Absent: the text is something else. Pure.
+enum class BufferGrowth { kGrows, kStays };
+std::optional<uint64_t> ReadSocketBuffer(absl::string_view sizes, BufferGrowth growth);
 
 }  // namespace covey::cli

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -58,6 +60,33 @@ void Take(PortAnswer& answer, int error) {
   } else {
     answer = {.kind = KindOf(error), .reason = std::strerror(error), .greeting = ""};
   }
+}
+
+// The address of one end of a connection, as text.
+std::string AddressOf(int socket, decltype(&getsockname) end) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  char text[NI_MAXHOST] = "";
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  if (end(socket, generic, &size) == 0) {
+    getnameinfo(generic, size, text, sizeof(text), nullptr, 0, NI_NUMERICHOST);
+  }
+  return text;
+}
+
+// With their first packets both ends say how much of a stream they take in one.
+void TakePackets(PortAnswer& answer, int socket) {
+  const std::string here = AddressOf(socket, getsockname);
+  tcp_info info = {};
+  socklen_t size = sizeof(info);
+  if (here == AddressOf(socket, getpeername) ||
+      getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
+    return;
+  }
+  const uint32_t ip = absl::StrContains(here, ':') ? 40 : 20;
+  const uint32_t tcp = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0 ? 32 : 20;
+  answer.mtu = info.tcpi_pmtu;
+  answer.packet_bytes_max = info.tcpi_snd_mss + tcp + ip;
 }
 
 void Connect(size_t endpoint, const sockaddr* address, socklen_t size,
@@ -150,8 +179,11 @@ void AwaitConnections(absl::Time until, std::vector<PortAnswer>& answers,
       int error = 0;
       socklen_t size = sizeof(error);
       getsockopt(polled[i].fd, SOL_SOCKET, SO_ERROR, &error, &size);
-      Take(answers[connections[i].endpoint], error);
-      if (error == 0) open.push_back(std::move(connections[i]));
+      PortAnswer& answer = answers[connections[i].endpoint];
+      Take(answer, error);
+      if (error != 0) continue;
+      TakePackets(answer, polled[i].fd);
+      open.push_back(std::move(connections[i]));
     }
     connections = std::move(waiting);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ struct PortAnswer {
   std::string reason;
   // The first bytes that it sends of its own accord.
   std::string greeting;
+  // The MTU of the way there as this machine knows it, and the largest packet that the other end
+  // takes, at most that. 0 = closed, on this machine, or the system does not tell.
+  uint32_t mtu = 0;
+  uint32_t packet_bytes_max = 0;
 };
 
 // Connects to all `endpoints` at once, "HOST:PORT", "tcp://HOST:PORT" or "ipc://PATH", waits for a
