@@ -283,6 +283,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
     auto started = MetricsServer::Start(
         {.address = process.metrics,
          .role = "scheduler",
+         .tls = config.tls,
          .fill =
              [&](absl::Time now, MetricPage& page) {
                AddMetrics(config, actor ? &*actor : nullptr, now, page);

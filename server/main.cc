@@ -268,6 +268,7 @@ class ServerProcess {
         metrics_, MetricsServer::Start(
                       {.address = config_.metrics,
                        .role = "server",
+                       .tls = config_.tls,
                        .fill = [this](absl::Time now, MetricPage& page) { AddMetrics(now, page); },
                        .conditions = [this](absl::Time now) { return Conditions(now); }},
                       "control", PostTo(*control_)));

@@ -13,6 +13,7 @@
 #include "common/metrics/process_metrics.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/exposure.h"
+#include "common/security/wall_clock.h"
 
 namespace covey {
 namespace {
@@ -93,9 +94,11 @@ void MetricsServer::Watch(std::string name, PostToLoop loop, std::function<void(
 void MetricsServer::Handle(const HttpRequest& request, const HttpReply& reply) {
   watch_.Ask(MonotonicNow());
   if (request.path == "/metrics") {
-    control_([this, reply](absl::Time now, Outbox&) {
-      MetricPage page;
-      AddProcessMetrics(options_.role, page);
+    // What is read from files keeps no loop.
+    MetricPage page;
+    AddProcessMetrics(options_.role, page);
+    if (!options_.tls.empty()) AddCertificateMetrics(options_.tls, WallClockNow(), page);
+    control_([this, reply, page = std::move(page)](absl::Time now, Outbox&) mutable {
       options_.fill(now, page);
       reply.Send({.content_type = MetricPage::kContentType, .body = page.Text()});
     });

@@ -38,8 +38,8 @@ struct ReadyCondition {
 //   /healthz, /livez   200 while every loop ticks, otherwise 503 with the names of the others
 //   /readyz            200 when all conditions hold, otherwise 503; with the conditions as JSON
 //
-// Metrics and conditions are read on the thread of one loop, that which controls the process; a
-// loop that is stuck delays only their answers. Whoever reaches the address may read all of it, and
+// Metrics of the role and conditions are read on the thread of one loop, that which controls the
+// process; a loop that is stuck delays only their answers. Whoever reaches the address may read all of it, and
 // change nothing.
 //
 // Thread-safety: as HttpServer; Watch may be called on any thread. The loops have stopped before
@@ -49,6 +49,7 @@ class MetricsServer {
   struct Options {
     std::string address;  // HOST:PORT
     std::string role;     // "server"
+    std::string tls;      // the folder of the process's certificate; empty = it has none
     // Adds the metrics of the role. On the control loop's thread.
     std::function<void(absl::Time now, MetricPage& page)> fill;
     // On the control loop's thread.

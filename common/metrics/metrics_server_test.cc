@@ -37,6 +37,7 @@ class MetricsServerTest : public testing::Test {
     auto server = MetricsServer::Start(
         {.address = "127.0.0.1:0",
          .role = "server",
+         .tls = "/no/such/folder",
          .fill = [](absl::Time, MetricPage& page) { page.Gauge("covey_depth", "Depth.", 3); },
          .conditions =
              [this](absl::Time) {
@@ -78,6 +79,7 @@ TEST_F(MetricsServerTest, ShowsMetricsOfProcessAndRole) {
   EXPECT_THAT(page, HasSubstr("covey_build_info{role=\"server\",version=\""));
   EXPECT_THAT(page, HasSubstr("\nprocess_resident_memory_bytes "));
   EXPECT_THAT(page, HasSubstr("\nprocess_start_time_seconds "));
+  EXPECT_THAT(page, HasSubstr("\ncovey_certificate_expiry_timestamp_seconds 0\n"));
   EXPECT_THAT(page, HasSubstr("\ncovey_depth 3\n"));
 }
 

@@ -16,6 +16,7 @@
 #include "common/base/descriptor.h"
 #include "common/base/version.h"
 #include "common/net/seal/refusal.h"
+#include "common/security/node_credentials.h"
 
 namespace covey {
 namespace {
@@ -85,6 +86,15 @@ void AddProcessMetrics(absl::string_view role, MetricPage& page) {
     page.Gauge("process_max_fds", "Files and sockets that may be open.",
                static_cast<double>(files.rlim_cur));
   }
+}
+
+void AddCertificateMetrics(const std::string& folder, absl::Time wall_now, MetricPage& page) {
+  const NodeFolderReport report = InspectNodeFolder(folder, wall_now);
+  const absl::Time expiry =
+      report.problems.empty() ? report.Expiry().value_or(absl::UnixEpoch()) : absl::UnixEpoch();
+  page.Gauge("covey_certificate_expiry_timestamp_seconds",
+             "When the certificate of the process expires, since 1970; 0 = it is of no use.",
+             static_cast<double>(absl::ToUnixSeconds(expiry)));
 }
 
 void AddMessageMetrics(const TransportCounters& counters, MetricPage& page) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/security/node_credentials.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -163,6 +164,16 @@ class Inspection {
 };
 
 }  // namespace
+
+std::optional<absl::Time> NodeFolderReport::Expiry() const {
+  std::optional<absl::Time> first;
+  for (const std::vector<Certificate>* of : {&chain, &roots}) {
+    if (of->empty()) continue;
+    const absl::Time expiry = of->front().NotAfter();
+    first = std::min(first.value_or(expiry), expiry);
+  }
+  return first;
+}
 
 NodeFolderReport InspectNodeFolder(const std::string& folder, absl::Time now) {
   return Inspection(folder, now).Run();

@@ -38,6 +38,9 @@ struct NodeFolderReport {
   std::vector<std::string> problems;
   // Set when there are no problems.
   std::optional<NodeCredentials> credentials;
+
+  // When the certificate expires, or the first root if that is sooner; absent = neither can be read.
+  std::optional<absl::Time> Expiry() const;
 };
 
 // Reads and checks `folder`: the files, their modes and sizes; that the key is that of the

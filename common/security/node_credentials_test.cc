@@ -79,6 +79,16 @@ TEST_F(NodeCredentialsTest, AreLoaded) {
                   .Fits(*PrivateKey::Parse(loaded->key.view())));
 }
 
+TEST_F(NodeCredentialsTest, ExpireWithTheFirstOfCertificateAndRoot) {
+  EXPECT_EQ(InspectNodeFolder(folder_, kNow).Expiry(), kNow + 7 * kDay);
+  Write(*root_.Issue(identity_, kNow, 500 * kDay));
+  EXPECT_EQ(InspectNodeFolder(folder_, kNow).Expiry(), root_.certificate().NotAfter());
+  std::filesystem::remove(folder_ + "/node.crt");
+  EXPECT_EQ(InspectNodeFolder(folder_, kNow).Expiry(), root_.certificate().NotAfter());
+  std::filesystem::remove(folder_ + "/ca.crt");
+  EXPECT_EQ(InspectNodeFolder(folder_, kNow).Expiry(), std::nullopt);
+}
+
 TEST_F(NodeCredentialsTest, NameWhatIsMissing) {
   std::filesystem::remove(folder_ + "/node.key");
   EXPECT_THAT(Problems(), ElementsAre(HasSubstr(folder_ + "/node.key is missing")));

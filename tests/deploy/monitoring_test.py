@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import time
 import unittest
 import urllib.error
 import urllib.parse
@@ -22,8 +23,9 @@ _MONITORING = _ROOT / "deploy/monitoring"
 _PROMTOOL = shutil.which("promtool")
 _PROMETHEUS = shutil.which("prometheus")
 _MISSING = None if _PROMTOOL and _PROMETHEUS else "needs prometheus: deploy/install-packages tests"
-# Shown for sparse tables only, of which the live cluster has none.
-_OF_SPARSE_TABLES = {"covey_rows", "covey_rows_pending", "covey_row_bytes"}
+# Of sparse tables and certificates, of which the live cluster has none.
+_OF_OTHER_JOBS = {"covey_rows", "covey_rows_pending", "covey_row_bytes",
+                  "covey_certificate_expiry_timestamp_seconds"}
 # Of Prometheus itself.
 _OF_PROMETHEUS = {"up"}
 
@@ -73,6 +75,8 @@ _SERIES = {
          'covey_worker_step_seconds_total{part="computation"}': "0+24x90"},
         {'covey_worker_step_seconds_total{part="input"}': "0+24x90",
          'covey_worker_step_seconds_total{part="computation"}': "0+36x90"}),
+    "CoveyCertificateExpires": ({"covey_certificate_expiry_timestamp_seconds": "100000x90"},
+                                {"covey_certificate_expiry_timestamp_seconds": "200000x90"}),
     "CoveyInsecure": ({"covey_insecure": "1x90"}, {"covey_insecure": "0x90"}),
     "CoveyFailover": ({'covey_events_total{event="head_replaced"}': "0x58 1x30"},
                       {'covey_events_total{event="node_left"}': "0x58 1x30"}),
@@ -128,6 +132,11 @@ def get(address, path):
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
+
+
+def address_of(process):
+    """Where it serves metrics, as its log says."""
+    return process.await_line(r'serves_metrics.*?address"?[:=]"?([^" ]+:\d+)').group(1)
 
 
 class RulesTest(unittest.TestCase):
@@ -187,7 +196,7 @@ class LiveTest(cluster.ProcessTest):
                        self.job.environment(rank))
             for rank in range(2)]
         self.addresses = {
-            each.name: each.await_line(r'serves_metrics.*?address"?[:=]"?([^" ]+:\d+)').group(1)
+            each.name: address_of(each)
             for each in (self.job.scheduler, *self.job.servers, *self.workers)}
 
     def pages(self):
@@ -223,7 +232,7 @@ class LiveTest(cluster.ProcessTest):
                 self.assertEqual((0, ""), (run.returncode, run.stdout + run.stderr))
         documented = _documented()
         self.assertEqual({name: labels for name, labels in documented.items()
-                          if name not in _OF_SPARSE_TABLES}, exposed)
+                          if name not in _OF_OTHER_JOBS}, exposed)
         for title, query in _queries().items():
             with self.subTest(title):
                 self.assertEqual(set(), _names(query) - set(exposed))
@@ -299,6 +308,29 @@ class LiveTest(cluster.ProcessTest):
         address = prometheus.await_line(r'msg="Listening on" address=(\S+)').group(1)
         prometheus.await_line("Server is ready")
         return address
+
+
+class CertificatesTest(cluster.ProcessTest):
+
+    def test_each_process_says_when_its_certificate_expires(self):
+        roles = cluster.certificates(self)
+        where = ["--metrics", "localhost:0"]
+        job = cluster.Cluster(self, servers=1, tls=roles, scheduler_options=where, server_options=where)
+        worker = self.start("worker-0", [cluster.SYNTHETIC, "--steps", "1000000", *where],
+                            job.environment(0))
+        addresses = [address_of(each) for each in (job.scheduler, job.servers[0], worker)]
+
+        def expiry(address):
+            [found] = re.findall(r"^covey_certificate_expiry_timestamp_seconds (\S+)$",
+                                 get(address, "/metrics")[1], re.MULTILINE)
+            return float(found)
+
+        for address in addresses:
+            self.assertAlmostEqual(7 * 86400, expiry(address) - time.time(), delta=600)
+        # A folder that is of no use any more alerts, too.
+        os.unlink(os.path.join(roles, "server", "node.crt"))
+        self.assertEqual(0, expiry(addresses[1]))
+        self.assertGreater(expiry(addresses[0]), 0)
 
 
 class ExposureTest(cluster.ProcessTest):

@@ -58,6 +58,7 @@ absl::Status WorkerCore::Open() {
   options.metrics = {
       .address = config_.metrics,
       .role = "worker",
+      .tls = config_.cluster.tls,
       .fill = [this](absl::Time now, MetricPage& page) { AddMetrics(now, page); },
       .conditions = [this](absl::Time now) { return WorkerConditions(now, *actor_); }};
   COVEY_ASSIGN_OR_RETURN(connection_, client::Connection::Open(config_.cluster, options));

@@ -52,11 +52,6 @@ std::optional<std::string> ChoiceIn(absl::string_view text) {
   return std::string(text.substr(open + 1, close - open - 1));
 }
 
-template <typename T>
-void KeepLeast(std::optional<T>& least, std::optional<T> value) {
-  if (value.has_value()) least = std::min(least.value_or(*value), *value);
-}
-
 MachineFacts::Folder ReadFolder(const std::string& path) {
   MachineFacts::Folder folder{.path = path};
   struct statvfs system = {};
@@ -72,9 +67,7 @@ MachineFacts::Folder ReadFolder(const std::string& path) {
 MachineFacts::Credentials ReadCredentials(const std::string& folder, absl::Time now) {
   const NodeFolderReport report = InspectNodeFolder(folder, now);
   MachineFacts::Credentials credentials{.folder = folder, .problems = report.problems};
-  for (const std::vector<Certificate>* of : {&report.chain, &report.roots}) {
-    if (!of->empty()) KeepLeast<absl::Duration>(credentials.left, of->front().NotAfter() - now);
-  }
+  if (const auto expiry = report.Expiry()) credentials.left = *expiry - now;
   return credentials;
 }
 
