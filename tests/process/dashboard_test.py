@@ -19,7 +19,7 @@ from tests.process import browser, cluster, program
 
 _FILES = pathlib.Path(program.built("client/cli/dashboard"))
 _HOSTILE = "<img/src=x/onerror=alert(1)>"
-_VIEWS = ["progress", "groups", "stragglers", "tables", "replicas", "nodes", "snapshots", "events"]
+_VIEWS = ["progress", "groups", "racks", "stragglers", "tables", "replicas", "nodes", "snapshots", "events"]
 
 
 class DashboardTest(cluster.ProcessTest):
@@ -162,6 +162,7 @@ class BrowserTest(DashboardTest):
         self.assertTrue(window.is_shown("job"))
         self.assertIn("process-test", window.text("job"))
         for view, word in [("group-list", "worker-0"), ("group-list", "zone-a/rack-"),
+                           ("rack-list", "zone-a/rack-0"), ("rack-list", "of 2"),
                            ("table-list", "buffered"), ("node-list", "server-0"),
                            ("node-list", _HOSTILE), ("event-list", "created"),
                            ("snapshot-list", "no snapshots"), ("legend", "group 1")]:
@@ -296,6 +297,38 @@ class InventedTest(DashboardTest):
                     window.run("return document.documentElement.scrollWidth"), width)
                 self.picture(window, f"invented-{width}-{scheme}")
         self.assert_clean(window, port)
+
+    def test_racks(self):
+        answer = invented(12)
+        state = answer["state"]
+        for node in state["nodes"]:
+            node.update(state="alive", labels=f"zone/rack-{node['id'] % 2}/host", samples_per_second=10)
+        servers = [{**state["nodes"][0], "id": 100 + i, "name": f"server-{i}", "role": "server",
+                    "labels": ["zone/rack-0", "zone/rack-1", "//host"][i], "bytes": 1 << 20,
+                    "samples_per_second": 0} for i in range(3)]
+        servers[1]["state"] = "dead"
+        state["nodes"] += servers
+        # In two racks; in one, where the other is being filled; in that which has no name.
+        state["tables"][0].update(replicas=2, shards=[
+            [[100, 0], [101, 0]], [[100, 0], [101, 1]], [[102, 0]]])
+        window = browser.Browser(self, height=1300)
+        window.open(f"http://127.0.0.1:{self.serve(answer)}/#{'0' * 32}")
+        program.await_true(lambda: window.text("job") == "large", "the state")
+        rows = window.run("return [...document.querySelectorAll('#rack-list tbody tr')].map("
+                          "row => [...row.children].map((cell, i) => i == 1 ? cell.querySelectorAll('.cell').length"
+                          " : cell.innerText))")
+        self.assertEqual([
+            ["no rack", 1, "–", "0", "1 MiB", "1 + 0", "1"],
+            ["zone/rack-0", 7, "group 0: 2 of 4, group 1: 2 of 4, group 2: 2 of 4", "60", "1 MiB", "2 + 0", "1"],
+            ["zone/rack-1", 7, "group 0: 2 of 4, group 1: 2 of 4, group 2: 2 of 4", "60", "1 MiB", "0 + 1", "0"],
+        ], rows)
+        self.assertEqual(1, window.run("return document.querySelectorAll('#rack-list .dead').length"))
+        self.assertEqual("server-1 dead", window.run("return document.querySelector('#rack-list .dead').title"))
+        self.assertEqual(["1 nodes, 0 dead", "7 nodes, 0 dead", "7 nodes, 1 dead"], window.run(
+            "return [...document.querySelectorAll('#rack-list .shards')].map(map => map.ariaLabel)"))
+        self.assertEqual("shard 0: server-0 (zone/rack-0) head, server-1 (zone/rack-1) full",
+                         window.run("return document.querySelector('#replica-map .chain').title"))
+        self.picture(window, "invented-racks")
 
     def test_the_keyboard_reaches_everything(self):
         port = self.serve(invented(120))

@@ -9,6 +9,7 @@ const LOG_LINES = 200;
 const POINTS_MAX = 1500;
 const EVENTS_MAX = 1000;
 const SHARDS_MAX = 256;
+const RACK_NODES = 72;
 const PARTS = [["computation", "computation"], ["input", "input"],
                ["group", "waiting for the group"], ["servers", "waiting for servers"]];
 
@@ -137,15 +138,15 @@ function showProgress(now) {
   const ids = new Set();
   for (const point of points) for (const id in point.groups) ids.add(id);
   const groups = [...ids].sort((a, b) => a - b).slice(0, 12);
-  const series = (index) => groups.map((id, i) => ({
-    name: "group " + id, style: "l" + i % 8,
+  const series = (index) => groups.map((id) => ({
+    name: "group " + id, style: "l" + id % 8,
     points: points.filter((p) => p.groups[id]).map((p) => [p.at, p.groups[id][index]]),
   }));
   const speed = series(0);
   if (groups.length > 1) speed.push({name: "all groups", style: "ls", points: points.map((p) => [p.at, p.sum])});
   lineChart("throughput", speed, now, "Samples per second");
   lineChart("loss", series(1), now, "Loss");
-  const keys = groups.flatMap((id, i) => [make("i", "", "k b" + i % 8), "group " + id]);
+  const keys = groups.flatMap((id) => [make("i", "", "k b" + id % 8), "group " + id]);
   if (groups.length > 1) keys.push(make("i", "", "k bs"), "all groups");
   if (newest.groups.length > groups.length && groups.length === 12) keys.push(` (lines of 12 of ${newest.groups.length} groups)`);
   put("legend", ...keys);
@@ -210,6 +211,65 @@ function showGroups(state, byId) {
       ">Samples/s", ">Loss", ">Staleness", "Step"], rows) : make("p", "no groups yet", "empty"));
 }
 
+// "zone/rack" of a node; "" where its labels name neither.
+const rackOf = (node) => node.labels.split("/").slice(0, 2).filter(Boolean).join("/");
+
+// A square for a server, and for a worker a disk in the color of its group.
+function nodeCell(node, group) {
+  const tone = node.state === "dead" ? " dead" : node.role === "server" ? " head" : group >= 0 ? " b" + group % 8 : "";
+  const cell = make("i", "", "cell" + (node.role === "worker" ? " worker" : "") + tone);
+  cell.title = `${node.name} ${node.state}` + (group >= 0 ? `, group ${group}` : "");
+  return cell;
+}
+
+function showRacks(state, byId) {
+  const groupOf = new Map();
+  const sizes = new Map();
+  for (const group of state.groups.filter((each) => each.state === "active")) {
+    sizes.set(group.id, group.members.length);
+    for (const id of group.members) groupOf.set(id, group.id);
+  }
+  const racks = new Map();
+  for (const node of state.nodes) {
+    if (node.role === "client" || node.state === "left") continue;
+    const name = rackOf(node);
+    if (!racks.has(name)) {
+      racks.set(name, {cells: [], dead: 0, groups: new Map(), speed: 0, bytes: 0, heads: 0, others: 0, alone: 0});
+    }
+    const rack = racks.get(name);
+    const group = groupOf.get(node.id);
+    rack.cells.push(nodeCell(node, group));
+    if (node.state === "dead") ++rack.dead;
+    if (group >= 0) rack.groups.set(group, (rack.groups.get(group) || 0) + 1);
+    rack.speed += node.samples_per_second || 0;
+    rack.bytes += node.bytes || 0;
+  }
+  for (const chain of state.tables.flatMap((t) => t.shards)) {
+    const full = chain.filter(([, joining]) => !joining).map(([id]) => byId.get(id)).filter(Boolean);
+    full.forEach((node, i) => {
+      const rack = racks.get(rackOf(node));
+      if (rack) ++rack[i ? "others" : "heads"];
+    });
+    const places = new Set(full.map(rackOf));
+    if (places.size === 1 && racks.has(rackOf(full[0]))) ++racks.get(rackOf(full[0])).alone;
+  }
+  const rows = [...racks].sort(([a], [b]) => a.localeCompare(b, "en", {numeric: true})).slice(0, ROWS * 2).map(([name, rack]) => {
+    const cells = rack.cells.slice(0, RACK_NODES);
+    if (rack.cells.length > RACK_NODES) cells.push(make("span", `and ${count(rack.cells.length - RACK_NODES)} more`, "faint"));
+    const groups = [...rack.groups].sort(([a], [b]) => a - b);
+    const words = groups.slice(0, 8).map(([id, members]) => `group ${id}: ${members} of ${sizes.get(id)}`).join(", ") +
+        (groups.length > 8 ? `, and ${groups.length - 8} more` : "");
+    const map = make("div", cells, "shards");
+    map.setAttribute("role", "img");
+    map.setAttribute("aria-label", `${count(rack.cells.length)} nodes, ${count(rack.dead)} dead`);
+    return [name || "no rack", map, words || "–", number(rack.speed),
+            rack.bytes ? bytes(rack.bytes) : "–", `${count(rack.heads)} + ${count(rack.others)}`,
+            make("span", count(rack.alone), rack.alone && racks.size > 1 ? "warn" : "")];
+  });
+  put("rack-list", rows.length ? table(["Rack", "~Nodes", "~Groups", ">Samples/s", ">Tables", ">Heads + other replicas",
+      ">Shards here alone"], rows) : make("p", "no nodes yet", "empty"));
+}
+
 function showStragglers(state) {
   const paced = state.nodes.filter((node) => node.state === "alive" && node.slowness > 0);
   paced.sort((a, b) => b.slowness - a.slowness);
@@ -262,7 +322,8 @@ function showReplicas(state, byId) {
       for (const [id, joining] of chain) {
         const kind = joining ? "joining" : full++ ? "full" : "head";
         cells.push(make("i", "", "cell " + kind));
-        words.push((byId.get(id) || {name: "node " + id}).name + " " + kind);
+        const node = byId.get(id);
+        words.push((node ? node.name : "node " + id) + (node && rackOf(node) ? ` (${rackOf(node)})` : "") + " " + kind);
       }
       for (let i = chain.length; i < t.replicas; ++i) {
         cells.push(make("i", "", "cell short"));
@@ -319,6 +380,7 @@ function show(answer) {
   const byId = new Map(newest.nodes.map((node) => [node.id, node]));
   showProgress(answer.now);
   showGroups(newest, byId);
+  showRacks(newest, byId);
   showStragglers(newest);
   showTables(newest);
   showReplicas(newest, byId);
