@@ -30,6 +30,7 @@
 #include "common/grouping/stragglers/straggler_options.h"
 #include "common/grouping/stragglers/straggler_rung.h"
 #include "common/metrics/metrics_server.h"
+#include "common/net/host_port.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/config_reload.h"
 #include "common/runtime/event_loop.h"
@@ -81,8 +82,9 @@ struct ProcessConfig {
 
 std::string AddressOf(const Config& config, const ProcessConfig& process, uint32_t port) {
   if (!process.advertise.empty()) return process.advertise;
-  const bool any = config.host.empty() || config.host == "0.0.0.0" || config.host == "[::]";
-  return absl::StrCat(any ? HostName() : config.host, ":", port);
+  const bool any = config.host.empty() || config.host == "0.0.0.0" || config.host == "::" ||
+                   config.host == "[::]";
+  return HostPort(any ? HostName() : config.host, port);
 }
 
 // The state with which a new job continues a snapshot of the store; nothing = there is none, and
@@ -271,7 +273,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
     lead(*std::move(recovered));
   }
   loop.Start();
-  LogInfo(absl::StrCat("listening on ", config.host, ":", service->port()),
+  LogInfo(absl::StrCat("listening on ", HostPort(config.host, service->port())),
           {{"job", config.job_name},
            {"servers", config.servers},
            {"groups", GroupCountText(config.groups, config.plans_groups)},
@@ -295,8 +297,8 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
   }
 
   if (outcome.ok()) {
-    NotifyReady(absl::StrCat("job ", config.job_name, ", listening on ", config.host, ":",
-                             service->port()));
+    NotifyReady(absl::StrCat("job ", config.job_name, ", listening on ",
+                             HostPort(config.host, service->port())));
     const auto apply = [&](const Config& next) {
       const bool posted = loop.Post([&current, &actor, next](absl::Time, Outbox&) {
         current = next;
@@ -309,9 +311,9 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
     };
     const auto on_hangup = [&] { reload(apply); };
     const std::optional<int> signal =
-        config.insecure ? WaitForTerminationInsecurely(
-                              absl::StrCat(config.host, ":", service->port()), on_hangup)
-                        : WaitForTermination(absl::InfiniteDuration(), on_hangup);
+        config.insecure
+            ? WaitForTerminationInsecurely(HostPort(config.host, service->port()), on_hangup)
+            : WaitForTermination(absl::InfiniteDuration(), on_hangup);
     LogInfo("stopping", {{"signal", signal.value_or(0)}});
     NotifyStopping(drain_deadline + kEndMax);
     const SetOnce<std::monostate> may_end;

@@ -25,6 +25,7 @@
 #include "common/metrics/metrics_server.h"
 #include "common/metrics/process_metrics.h"
 #include "common/net/grpc_channel.h"
+#include "common/net/host_port.h"
 #include "common/net/host_transport.h"
 #include "common/net/zmq_transport.h"
 #include "common/runtime/config_file.h"
@@ -341,9 +342,11 @@ class ServerProcess {
     auto data_loop = std::make_unique<DataLoop>();
     data_loop->name = absl::StrCat("data-", number);
     const std::string listen =
-        folder_ ? absl::StrCat("ipc://", folder_->path(), "/", number)
-                : absl::StrCat("tcp://", config_.data_host, ":",
-                               config_.data_port == 0 ? 0 : config_.data_port + number - 1);
+        folder_
+            ? absl::StrCat("ipc://", folder_->path(), "/", number)
+            : absl::StrCat("tcp://",
+                           HostPort(config_.data_host,
+                                    config_.data_port == 0 ? 0 : config_.data_port + number - 1));
     COVEY_ASSIGN_OR_RETURN(
         data_loop->transport,
         MakeHostTransport({.zmq = {.listen = listen, .keys = keys_, .loop = number},

@@ -16,5 +16,12 @@ TEST(HostPortTest, IsAHostAndAPort) {
   }
 }
 
+TEST(HostPortTest, AnAddressOfIpv6HasBrackets) {
+  EXPECT_EQ(HostPort("10.0.0.1", 7), "10.0.0.1:7");
+  EXPECT_EQ(HostPort("host", 0), "host:0");
+  EXPECT_EQ(HostPort("fd00::1", 7), "[fd00::1]:7");
+  EXPECT_EQ(HostPort("[fd00::1]", 7), "[fd00::1]:7");
+}
+
 }  // namespace
 }  // namespace covey

@@ -68,7 +68,7 @@ class SocketTransport : public ZmqTransport {
   absl::Status Listen() {
     router_ = std::make_unique<ZmqSocket>(context_, ZmqSocket::Kind::kRouter, socket_limits_);
     monitor_ = std::make_unique<ConnectionMonitor>(context_, *router_);
-    if (zmq_bind(router_->handle(), options_.listen.c_str()) != 0) {
+    if (!router_->Bind(options_.listen)) {
       const int error = zmq_errno();
       if (error == EADDRINUSE) {
         return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.listen,
@@ -179,7 +179,7 @@ class SocketTransport : public ZmqTransport {
   void Connect(const Address& peer, const std::string& endpoint, Route& route) {
     Disconnect(route);
     auto dealer = std::make_unique<ZmqSocket>(context_, ZmqSocket::Kind::kDealer, socket_limits_);
-    if (zmq_connect(dealer->handle(), endpoint.c_str()) != 0) {
+    if (!dealer->Connect(endpoint)) {
       LogWarning("route_refused", {{"peer", peer.node.value()},
                                    {"endpoint", endpoint},
                                    {"reason", zmq_strerror(zmq_errno())}});

@@ -10,13 +10,16 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/base/clock.h"
+#include "common/base/descriptor.h"
 #include "common/base/random.h"
 #include "common/net/testing/unread_replies.h"
 #include "common/net/transport_conformance.h"
@@ -32,17 +35,14 @@ std::unique_ptr<Transport> MustMake(const ZmqOptions& options) {
 
 class ZmqNetwork : public ConformanceNetwork {
  public:
-  enum class Kind { kTcp, kIpc };
+  enum class Kind { kTcp, kTcpOfIpv6, kIpc };
   explicit ZmqNetwork(Kind kind) : kind_(kind) {}
 
   ~ZmqNetwork() override { std::filesystem::remove_all(directory_); }
 
   std::unique_ptr<Transport> Make(const Options& options) override {
-    const std::string listen = kind_ == Kind::kTcp
-                                   ? "tcp://127.0.0.1:0"
-                                   : absl::StrCat("ipc://", directory_, "/", ++made_);
     return MustMake(
-        {.listen = options.listens ? listen : "", .queue_messages = options.queue_messages});
+        {.listen = options.listens ? Listen() : "", .queue_messages = options.queue_messages});
   }
   std::string DeadEndpoint() override { return Make({})->endpoint(); }
 
@@ -54,6 +54,18 @@ class ZmqNetwork : public ConformanceNetwork {
     return path;
   }
 
+  std::string Listen() {
+    switch (kind_) {
+      case Kind::kTcp:
+        return "tcp://127.0.0.1:0";
+      case Kind::kTcpOfIpv6:
+        return "tcp://[::1]:0";
+      case Kind::kIpc:
+        break;
+    }
+    return absl::StrCat("ipc://", directory_, "/", ++made_);
+  }
+
   const Kind kind_;
   const std::string directory_ = MakeDirectory();
   int made_ = 0;
@@ -62,6 +74,18 @@ class ZmqNetwork : public ConformanceNetwork {
 INSTANTIATE_TEST_SUITE_P(ZmqTcp, TransportConformance, testing::Values([] {
                            return std::make_unique<ZmqNetwork>(ZmqNetwork::Kind::kTcp);
                          }));
+std::vector<MakeConformanceNetwork> NetworksOfIpv6() {
+  // Some machines have none of its addresses.
+  const Descriptor listener(socket(AF_INET6, SOCK_STREAM, 0));
+  sockaddr_in6 address = {};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  if (bind(listener.number(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return {};
+  }
+  return {[] { return std::make_unique<ZmqNetwork>(ZmqNetwork::Kind::kTcpOfIpv6); }};
+}
+INSTANTIATE_TEST_SUITE_P(ZmqTcpOfIpv6, TransportConformance, testing::ValuesIn(NetworksOfIpv6()));
 INSTANTIATE_TEST_SUITE_P(ZmqIpc, TransportConformance, testing::Values([] {
                            return std::make_unique<ZmqNetwork>(ZmqNetwork::Kind::kIpc);
                          }));

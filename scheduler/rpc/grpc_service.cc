@@ -18,6 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/control_methods.h"
+#include "common/net/host_port.h"
 #include "common/net/scheduler_failover.h"
 #include "common/security/rights.h"
 #include "common/security/tls_credentials.h"
@@ -318,7 +319,7 @@ class Service : public GrpcService, private ServedMethods {
     grpc::ServerBuilder builder;
     int chosen = 0;
     builder.AddListeningPort(
-        absl::StrCat(options.host, ":", options.port),
+        HostPort(options.host, options.port),
         options.tls != nullptr ? options.tls->ForServer() : grpc::InsecureServerCredentials(),
         &chosen);
     if (options.tls != nullptr) {
@@ -340,8 +341,8 @@ class Service : public GrpcService, private ServedMethods {
     builder.experimental().SetInterceptorCreators(std::move(interceptors));
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || chosen == 0) {
-      return absl::UnavailableError(absl::StrCat("cannot listen on ", options.host, ":",
-                                                 options.port,
+      return absl::UnavailableError(absl::StrCat("cannot listen on ",
+                                                 HostPort(options.host, options.port),
                                                  ": the port is in use, or the host is not of this "
                                                  "machine; name another port, or 0 for any"));
     }

@@ -11,6 +11,7 @@
 #include "common/base/set_once.h"
 #include "common/base/status_macros.h"
 #include "common/metrics/member_metrics.h"
+#include "common/net/host_port.h"
 #include "common/runtime/exposure.h"
 #include "common/runtime/process_priority.h"
 #include "worker/engine/worker_metrics.h"
@@ -29,7 +30,7 @@ std::string ListenAddress(const WorkerConfig& config) {
   if (config.transport == "ipc") {
     return absl::StrFormat("ipc://@covey-worker-%016x", RandomFromSystem());
   }
-  return absl::StrCat("tcp://", config.data_host, ":0");
+  return absl::StrCat("tcp://", HostPort(config.data_host, 0));
 }
 
 }  // namespace

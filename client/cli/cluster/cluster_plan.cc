@@ -15,15 +15,11 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/grouping/group_count.h"
+#include "common/net/host_port.h"
 #include "common/runtime/exposure.h"
 
 namespace covey::cli {
 namespace {
-
-std::string EndpointOf(const std::string& address, uint32_t port) {
-  return absl::StrContains(address, ':') ? absl::StrCat("[", address, "]:", port)
-                                         : absl::StrCat(address, ":", port);
-}
 
 std::string ProgramOf(const ClusterFile& file, absl::string_view name) {
   return file.programs.empty() ? std::string(name) : absl::StrCat(file.programs, "/", name);
@@ -164,7 +160,7 @@ std::vector<PlannedProcess> PlanProcesses(const ClusterFile& file) {
 
 std::string SchedulerAddresses(const ClusterFile& file) {
   return absl::StrJoin(file.scheduler.hosts, ",", [&file](std::string* text, size_t host) {
-    absl::StrAppend(text, EndpointOf(file.hosts[host].address, file.scheduler_port));
+    absl::StrAppend(text, HostPort(file.hosts[host].address, file.scheduler_port));
   });
 }
 

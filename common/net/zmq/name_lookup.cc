@@ -47,7 +47,6 @@ bool NameLookup::IsNeeded(absl::string_view endpoint) {
 
 NameLookup::NameLookup(absl::string_view endpoint)
     : request_(std::make_unique<Request>(Request{.name = Split(endpoint)})) {
-  request_->hints.ai_family = AF_INET;  // as libzmq connects
   request_->hints.ai_socktype = SOCK_STREAM;
   request_->lookup.ar_name = request_->name.host.c_str();
   request_->lookup.ar_request = &request_->hints;
@@ -72,10 +71,18 @@ std::optional<absl::StatusOr<std::string>> NameLookup::Result() const {
     return absl::NotFoundError(
         absl::StrCat("the name ", request_->name.host, " has no address: ", gai_strerror(error)));
   }
-  char address[INET_ADDRSTRLEN] = {};
-  const auto* found = reinterpret_cast<const sockaddr_in*>(request_->lookup.ar_result->ai_addr);
-  inet_ntop(AF_INET, &found->sin_addr, address, sizeof(address));
-  return absl::StrCat(kTcp, address, ":", request_->name.port);
+  // One of IPv4, where the name has both.
+  const addrinfo* found = request_->lookup.ar_result;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    if (each->ai_family != AF_INET) continue;
+    found = each;
+    break;
+  }
+  char address[NI_MAXHOST] = {};
+  getnameinfo(found->ai_addr, found->ai_addrlen, address, sizeof(address), nullptr, 0,
+              NI_NUMERICHOST);
+  const bool is_ipv6 = found->ai_family == AF_INET6;
+  return absl::StrCat(kTcp, is_ipv6 ? "[" : "", address, is_ipv6 ? "]:" : ":", request_->name.port);
 }
 
 }  // namespace covey

@@ -30,6 +30,11 @@ TEST(NameLookupTest, FindsAnAddress) {
   EXPECT_EQ(*Await(lookup), "tcp://127.0.0.1:7000");
 }
 
+TEST(NameLookupTest, AnAddressOfIpv6GetsBrackets) {
+  const NameLookup lookup("tcp://::1:7000");
+  EXPECT_EQ(*Await(lookup), "tcp://[::1]:7000");
+}
+
 TEST(NameLookupTest, SaysThatANameHasNone) {
   const NameLookup lookup("tcp://nowhere.invalid:7000");
   const absl::Status status = Await(lookup).status();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "absl/strings/match.h"
 #include "common/base/check.h"
 
 namespace covey {
@@ -64,6 +65,20 @@ ZmqSocket::ZmqSocket(void* context, Kind kind, const Limits& limits)
 }
 
 ZmqSocket::~ZmqSocket() { zmq_close(handle_); }
+
+void ZmqSocket::AllowAddressOf(const std::string& endpoint) {
+  if (absl::StartsWith(endpoint, "tcp://[")) SetOption(handle_, ZMQ_IPV6, 1);
+}
+
+bool ZmqSocket::Bind(const std::string& endpoint) {
+  AllowAddressOf(endpoint);
+  return zmq_bind(handle_, endpoint.c_str()) == 0;
+}
+
+bool ZmqSocket::Connect(const std::string& endpoint) {
+  AllowAddressOf(endpoint);
+  return zmq_connect(handle_, endpoint.c_str()) == 0;
+}
 
 bool ZmqSocket::HasInput() const {
   int events = 0;

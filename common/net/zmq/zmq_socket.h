@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "common/net/zmq/zmq_part.h"
 
@@ -37,6 +38,11 @@ class ZmqSocket {
   // Readable while libzmq has an event that no call on the socket has consumed.
   int descriptor() const { return descriptor_; }
 
+  // Listens at an endpoint, or leads to it. Names in it have been looked up. False when libzmq
+  // refuses it; zmq_errno() says why.
+  bool Bind(const std::string& endpoint);
+  bool Connect(const std::string& endpoint);
+
   bool HasInput() const;
 
   // False when the queue is full or the peer is gone. Once the first part of a message is accepted,
@@ -44,6 +50,10 @@ class ZmqSocket {
   bool SendPart(ZmqPart& part, PartOptions options);
 
  private:
+  // libzmq takes addresses of IPv6 only where it is told to, and then shows those of IPv4 as ones
+  // of IPv6.
+  void AllowAddressOf(const std::string& endpoint);
+
   const Kind kind_;
   void* const handle_;
   int descriptor_ = -1;
