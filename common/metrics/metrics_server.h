@@ -39,8 +39,8 @@ struct ReadyCondition {
 //   /readyz            200 when all conditions hold, otherwise 503; with the conditions as JSON
 //
 // Metrics of the role and conditions are read on the thread of one loop, that which controls the
-// process; a loop that is stuck delays only their answers. Whoever reaches the address may read all of it, and
-// change nothing.
+// process; a loop that is stuck delays only their answers. Whoever reaches the address may read all
+// of it, and change nothing.
 //
 // Thread-safety: as HttpServer; Watch may be called on any thread. The loops have stopped before
 // this object ends, and outlive it.

@@ -81,8 +81,9 @@ TEST_F(NodeCredentialsTest, AreLoaded) {
 
 TEST_F(NodeCredentialsTest, ExpireWithTheFirstOfCertificateAndRoot) {
   EXPECT_EQ(InspectNodeFolder(folder_, kNow).Expiry(), kNow + 7 * kDay);
-  Write(*root_.Issue(identity_, kNow, 500 * kDay));
-  EXPECT_EQ(InspectNodeFolder(folder_, kNow).Expiry(), root_.certificate().NotAfter());
+  Plant("ca.crt", SigningRoot::Make("covey", kNow, 5 * kDay)->certificate().Text(), 0644);
+  EXPECT_EQ(InspectNodeFolder(folder_, kNow).Expiry(), kNow + 5 * kDay);
+  Plant("ca.crt", root_.certificate().Text(), 0644);
   std::filesystem::remove(folder_ + "/node.crt");
   EXPECT_EQ(InspectNodeFolder(folder_, kNow).Expiry(), root_.certificate().NotAfter());
   std::filesystem::remove(folder_ + "/ca.crt");

@@ -84,7 +84,7 @@ class CliDoctorTest(cluster.ProcessTest):
         for buffer in ("rmem", "wmem"):
             seen = self.finds("socket-buffers", "warn", f"net.ipv4.tcp_{buffer}=4096 131072 6291456",
                               before=_with(small + buffer))
-            self.assertIn(f"net.ipv4.tcp_{buffer} lets a connection hold 64.0 KiB", seen)
+            self.assertIn(f"net.ipv4.tcp_{buffer} lets a connection hold 64 KiB", seen)
         self.finds("socket-buffers", "warn", "leave net.ipv4.tcp_moderate_rcvbuf at 1",
                    before=_with("echo 0 > /proc/sys/net/ipv4/tcp_moderate_rcvbuf"))
 
@@ -94,7 +94,7 @@ class CliDoctorTest(cluster.ProcessTest):
         if _is_in_a_control_group("0::/"):
             memory = _group_file("memory.max", 2 << 20) + _group_file("memory.current", 1 << 20)
             seen = self.finds("memory", "fail", "MemoryMax=", before=_with(groups + memory))
-            self.assertIn("1.00 MiB free below the limit of the control group", seen)
+            self.assertIn("1.0 MiB free below the limit of the control group", seen)
             seen = self.finds("cpu", "warn", "--loops 1",
                               before=_with(groups + _group_file("cpu.max", "50000 100000")))
             self.assertIn("allows 0.5 of", seen)
