@@ -51,6 +51,13 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "features": [{"name": "prefers-color-scheme", "value": scheme}]})
 
+    def processor_seconds(self):
+        """What the page has used of a processor, which others on a busy machine change little."""
+        self.driver.execute_cdp_cmd("Performance.enable", {})
+        metrics = self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        [seconds] = [each["value"] for each in metrics if each["name"] == "ThreadTime"]
+        return seconds
+
     def complaints(self):
         """What the console says since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
