@@ -10,10 +10,6 @@
 namespace covey::scheduler {
 namespace {
 
-// When a job is ended, its processes get their signals in any order. If no server has begun to
-// leave after this time, the scheduler alone ends, and the job goes on.
-constexpr absl::Duration kServersFollowMax = absl::Seconds(1);
-
 PlanMeasurements::Options PlanOptions(const Config& config) {
   return {.shifts_samples = config.stragglers.highest >= StragglerRung::kShift};
 }
@@ -89,17 +85,6 @@ void Machines::Tick(absl::Time now, Answer answer) {
   quarantines.Tick();
   snapshots.Tick(now);
   restores.Tick(now);
-}
-
-bool Machines::MayEnd(absl::Duration waited) const {
-  if (!snapshots.has_store()) return true;
-  bool any = false;
-  for (const proto::Node& node : state.view().nodes()) {
-    if (node.role() != proto::SERVER || node.state() != proto::Node::ALIVE) continue;
-    if (!node.draining()) return waited >= kServersFollowMax;
-    any = true;
-  }
-  return !any;
 }
 
 void Machines::OnStoreReply(absl::Time now, const Message& reply) {

@@ -52,9 +52,6 @@ struct Machines {
   absl::Time NextTick() const;
   // Places the tables of the snapshot that this job continues, once all expected servers are there.
   void PlaceRestoredTables();
-  // Whether the scheduler may end, `waited` after it was asked to. Servers that leave need it until
-  // their content is elsewhere, or in a snapshot.
-  bool MayEnd(absl::Duration waited) const;
   // The store has answered; and what is asked of it since the last call.
   void OnStoreReply(absl::Time now, const Message& reply);
   std::vector<Message> TakeStoreRequests();

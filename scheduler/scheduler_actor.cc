@@ -58,7 +58,8 @@ void SchedulerActor::Finish(absl::Time now, Outbox& outbox) {
     std::exchange(on_loss_, nullptr)(machines_.chains.why_stop());
   }
   if (on_stopped_ == nullptr) return;
-  const bool may_end = !disk_failure().ok() || machines_.MayEnd(now - stopping_since_);
+  const bool may_end =
+      !disk_failure().ok() || machines_.scaling.SchedulerMayEnd(now - stopping_since_);
   if (may_end) std::exchange(on_stopped_, nullptr)();
 }
 

@@ -67,8 +67,8 @@ class SchedulerActor : public Actor {
   void OnLoss(std::function<void(const std::string& why)> callback) {
     on_loss_ = std::move(callback);
   }
-  // The process is to end: serves on while servers that leave need it (Machines::MayEnd), and then
-  // calls `done` once, inside this or a later call.
+  // The process is to end: serves on while servers that leave need it (Scaling::SchedulerMayEnd),
+  // and then calls `done` once, inside this or a later call.
   void Stop(absl::Time now, std::function<void()> done, Outbox& outbox);
   // Called with the text of each decision, inside Receive or Wake; for the process's own log.
   void OnDecision(std::function<void(const std::string&)> callback) {

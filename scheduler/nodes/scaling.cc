@@ -13,6 +13,10 @@
 namespace covey::scheduler {
 namespace {
 
+// When a job is ended, its processes get their signals in any order. If no server has begun to
+// leave after this time, the scheduler alone ends, and the job goes on.
+constexpr absl::Duration kServersFollowMax = absl::Seconds(1);
+
 bool Stays(const proto::Node& node, proto::Role role) {
   return node.role() == role && node.state() == proto::Node::ALIVE && !node.draining();
 }
@@ -121,6 +125,17 @@ absl::StatusOr<Epoch> Scaling::Scale(const proto::ScaleRequest& request, absl::s
   for (const proto::Node* node : surplus) SetDraining(*node, true, change);
   change.Commit();
   return state_.epoch();
+}
+
+bool Scaling::SchedulerMayEnd(absl::Duration waited) const {
+  if (!has_store_) return true;
+  bool any_leaves = false;
+  bool any_stays = false;
+  for (const proto::Node& node : state_.view().nodes()) {
+    if (node.role() != proto::SERVER || node.state() != proto::Node::ALIVE) continue;
+    (node.draining() ? any_leaves : any_stays) = true;
+  }
+  return !any_leaves && (!any_stays || waited >= kServersFollowMax);
 }
 
 void Scaling::Tick() {

@@ -3,6 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "proto/scheduler.pb.h"
 #include "scheduler/groups/groups.h"
@@ -31,6 +32,10 @@ class Scaling {
   // Records how many nodes are wanted, and drains the surplus, highest rank first. Draining nodes
   // go on draining. Returns as Drain. Idempotent. INVALID_ARGUMENT: 0, or more than a job can have.
   absl::StatusOr<Epoch> Scale(const proto::ScaleRequest& request, absl::string_view why);
+
+  // Whether the scheduler may end, `waited` after it was asked to. Where there is a store, servers
+  // that leave need it until their content is elsewhere, or in a snapshot.
+  bool SchedulerMayEnd(absl::Duration waited) const;
 
   // The job does not close after all when a server stays. To be called at least every half second.
   void Tick();

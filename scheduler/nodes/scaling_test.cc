@@ -100,6 +100,20 @@ TEST_F(ScalingTest, TheLastServerWithShardsStays) {
   EXPECT_TRUE(Drain("server-1").ok()) << "it holds nothing";
 }
 
+TEST_F(ScalingTest, TheSchedulerStaysForServersThatLeave) {
+  AddServers(2);
+  EXPECT_TRUE(scaling_.SchedulerMayEnd(absl::ZeroDuration())) << "without a store";
+  EXPECT_FALSE(with_store_.SchedulerMayEnd(absl::Milliseconds(999))) << "their signals may follow";
+  EXPECT_TRUE(with_store_.SchedulerMayEnd(absl::Seconds(1))) << "it alone is to end";
+  ASSERT_TRUE(Drain("server-0").ok());
+  EXPECT_FALSE(with_store_.SchedulerMayEnd(absl::Seconds(20)))
+      << "the signal of the other may follow";
+  state_.mutable_view()->mutable_nodes(0)->set_state(proto::Node::LEFT);
+  EXPECT_TRUE(with_store_.SchedulerMayEnd(absl::Seconds(20)));
+  state_.mutable_view()->mutable_nodes(1)->set_state(proto::Node::LEFT);
+  EXPECT_TRUE(with_store_.SchedulerMayEnd(absl::ZeroDuration()));
+}
+
 TEST_F(ScalingTest, TheJobClosesWhenTheLastServerMustLeave) {
   AddServers(2);
   AddShard(3);

@@ -7,17 +7,21 @@ import re
 import shutil
 import signal
 import stat
+import unittest
 
 from tests import report
-from tests.process import cluster, hosts, program
+from tests.process import cluster, etcd, hosts, program
 
 _JOB = cluster.JOB
 
 
-class ClusterUpTest(cluster.ProcessTest):
+class HostsTest(cluster.ProcessTest):
+    subnet = "10.44.0."
+    user = "root"
+
     def setUp(self):
         super().setUp()
-        self.hosts = hosts.SshHosts(self, 3)
+        self.hosts = hosts.SshHosts(self, 3, self.subnet, self.user)
         self.file = os.path.join(self.folder, "hosts.yaml")
         for path in (cluster.SCHEDULER, cluster.SERVER, cluster.FASHION_MNIST, cluster.SYNTHETIC):
             shutil.copy(path, self.folder)
@@ -25,8 +29,8 @@ class ClusterUpTest(cluster.ProcessTest):
     def address(self, index):
         return self.hosts.nodes[index].address
 
-    def write(self, workers, scheduler="", copy="covey_scheduler, covey_server, fashion_mnist, synthetic",
-              extra_hosts=(), top=""):
+    def write(self, workers, copy="covey_scheduler, covey_server, fashion_mnist, synthetic",
+              extra_hosts=(), top="", schedulers=1, flags="--loops=1", scheduler_flags=""):
         """Scheduler and a server on the first host, a server on the second, workers on two."""
         first, second, third = map(self.address, range(3))
         with open(self.file, "w", encoding="utf-8") as file:
@@ -34,8 +38,8 @@ class ClusterUpTest(cluster.ProcessTest):
 copy: [{copy}]
 {top}
 {self.hosts.settings(extra_hosts)}
-scheduler: {{hosts: {first}, port: 7070{scheduler}}}
-servers: {{hosts: [{first}, {second}], flags: [--loops=1, --drain-deadline=5s]}}
+scheduler: {{hosts: [{', '.join([first, second][:schedulers])}], port: 7070, flags: [{scheduler_flags}]}}
+servers: {{hosts: [{first}, {second}], flags: [{flags}, --drain-deadline=5s]}}
 workers:
   hosts: [{', '.join([second, third, *extra_hosts])}]
 {workers}
@@ -70,6 +74,9 @@ workers:
         ended = [line.split("-")[0] for line in down.lines("stdout") if line.endswith("has ended")]
         self.assertEqual(sorted(ended, key=["worker", "server", "scheduler"].index), ended)
         self.assertEqual(f"job {_JOB} is down", down.lines("stdout")[-1])
+
+
+class ClusterUpTest(HostsTest):
 
     def test_from_nothing_to_a_trained_model(self):
         self.write("  program: fashion_mnist\n"
@@ -204,6 +211,70 @@ workers:
         self.covey(2, "up").await_line("takes one file")
         self.covey(2, "pu", self.file).await_line("nothing named 'pu'")
         self.covey(2, "down", "--dry-run", self.file).await_line("down takes no --dry-run; only up does")
+
+    @unittest.skipIf(etcd.MISSING, etcd.MISSING)
+    def test_a_standby_takes_over_and_the_last_state_is_kept(self):
+        address, store = f"{self.hosts.here.address}:2379", os.path.join(self.folder, "store")
+        self.start("etcd", [
+            *self.hosts.here.command(), "etcd", "--data-dir", os.path.join(self.folder, "etcd"),
+            "--listen-client-urls", f"http://{address}", "--advertise-client-urls", f"http://{address}",
+        ]).await_line("ready to serve client requests")
+        self.synthetic(schedulers=2, flags=f"--store={store}",
+                       scheduler_flags=f"--etcd={address}, --store={store}")
+        up = self.covey(0, "up", self.file)
+        up.await_line(f"^job {_JOB} is up: 2 schedulers, 2 servers, 2 workers")
+        self.assertEqual({"running"}, set(self.states(0).values()))
+        [leader] = [number for number in (0, 1) if self.leads(number)]
+        other = 1 - leader
+        os.kill(self.hosts.process_id(leader, f"scheduler-{leader}"), signal.SIGKILL)
+        program.await_true(lambda: self.leads(other), "another leader")
+        shown = self.states(1)
+        self.assertEqual("ended", shown.pop(f"scheduler-{leader}"))
+        self.assertEqual({"running"}, set(shown.values()))
+        again = self.covey(0, "up", self.file)
+        again.await_line(f"^scheduler-{leader} on {self.address(leader)} started")
+        self.assertEqual(5, again.count("runs already$"), again)
+        self.assert_ended(self.covey(0, "down", self.file))
+        snapshots = self.run_to_end("covey snapshot", [cluster.COVEY, "snapshot", "list", "--store", store])
+        self.assertEqual(0, snapshots.code, snapshots)
+        snapshots.await_line("snapshot-000001.* complete")
+
+    def leads(self, number):
+        """Whether this scheduler leads, or did when it ended; as its log says."""
+        log = os.path.join(self.hosts.folder(number), "log", f"scheduler-{number}.log")
+        with open(log, encoding="utf-8") as file:
+            events = [json.loads(line)["event"] for line in file if line.startswith("{")]
+        return [event for event in events if event in ("leads", "stands_by")][-1:] == ["leads"]
+
+
+class OtherUserTest(HostsTest):
+    user = "covey"
+
+    def test_nothing_needs_root(self):
+        self.synthetic()
+        up = self.covey(0, "up", self.file)
+        up.await_line("^2 of 2 servers and 2 of 2 workers are registered")
+        self.assertEqual({"running"}, set(self.states(0).values()))
+        for index, name in ((0, "scheduler-0"), (1, "server-1"), (2, "worker-1")):
+            process = self.hosts.process_id(index, name)
+            self.assertEqual(os.stat(self.hosts.folder(index)).st_uid, os.stat(f"/proc/{process}").st_uid)
+            self.assertNotEqual(0, os.stat(f"/proc/{process}").st_uid)
+        self.assert_ended(self.covey(0, "down", "--kill", "--deadline", "20s", self.file))
+
+
+class Ipv6Test(HostsTest):
+    subnet = "fd44::"
+
+    def test_hosts_with_addresses_of_ipv6(self):
+        self.synthetic()
+        up = self.covey(0, "up", self.file)
+        up.await_line("^2 of 2 servers and 2 of 2 workers are registered")
+        self.assertEqual({"running"}, set(self.states(0).values()))
+        observer = cluster.Observer(f"[{self.address(0)}]:7070", self.hosts.here.command())
+        observer.tls = os.path.join(self.folder, f"{_JOB}-tls")
+        observer.await_status(lambda now: max(int(node.get("progress", {}).get("step", 0))
+                                              for node in now["nodes"]) > 20, "steps")
+        self.assert_ended(self.covey(0, "down", "--kill", "--deadline", "20s", self.file))
 
 
 if __name__ == "__main__":

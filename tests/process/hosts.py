@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
 from tests.process import network, program
@@ -17,17 +18,26 @@ _SSHD = "/usr/sbin/sshd"
 _PORT = 2222
 
 
-class SshHosts:
-    """Hosts that the user of `here`, one more host, reaches without a password. Ends with `test`."""
+_USER_ID = 54321
 
-    def __init__(self, test, count):
+
+class SshHosts:
+    """Hosts that the user of `here`, one more host, reaches without a password. Ends with `test`.
+
+    subnet: what their addresses begin with.
+    user: as whom one logs in there.
+    """
+
+    def __init__(self, test, count, subnet="10.44.0.", user="root"):
         if os.getuid() != 0 or not os.path.exists(_SSHD):
             reason = "needs root and Debian's openssh-server"
             print(f"SKIPPED: {reason}", flush=True)
             raise unittest.SkipTest(reason)
         self._test = test
-        addresses = [f"10.44.0.{index + 1}" for index in range(count + 1)]
+        self.user = user
+        addresses = [f"{subnet}{index + 1}" for index in range(count + 1)]
         self.here, *self.nodes = network.Hosts(test, addresses).nodes
+        self._folder = test.folder if user == "root" else self._add_user()
         os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
         for name in ("user_key", "host_key"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self._path(name)],
@@ -36,8 +46,19 @@ class SshHosts:
         test.addCleanup(self._kill_all)
         self.daemons = [self._start_sshd(node) for node in self.nodes]
 
+    def _add_user(self):
+        """A user that this test alone knows of; returns its home, outside the folders of root."""
+        home = tempfile.mkdtemp(prefix="covey-", dir="/tmp")
+        self._test.addCleanup(shutil.rmtree, home, ignore_errors=True)
+        os.chown(home, _USER_ID, _USER_ID)
+        for path, entry in (("/etc/passwd", f"{self.user}:*:{_USER_ID}:{_USER_ID}::{home}:/bin/sh"),
+                            ("/etc/group", f"{self.user}:x:{_USER_ID}:")):
+            with open(path, encoding="utf-8") as file:
+                network.show_file(self._test, path, file.read() + entry + "\n")
+        return home
+
     def _path(self, name):
-        return os.path.join(self._test.folder, name)
+        return os.path.join(self._folder, name)
 
     def _start_sshd(self, node):
         config = self._path(f"sshd-{node.name}")
@@ -65,7 +86,8 @@ Subsystem sftp internal-sftp
 
     def settings(self, extra_hosts=()):
         """The parts `ssh` and `hosts` of HOSTS.yaml. extra_hosts: addresses where nobody is."""
-        text = (f"ssh:\n  port: {_PORT}\n  user: root\n  identity: user_key\n  connect_deadline: 5s\n"
+        text = (f"ssh:\n  port: {_PORT}\n  user: {self.user}\n  identity: {self._path('user_key')}\n"
+                f"  connect_deadline: 5s\n"
                 f"  options: [StrictHostKeyChecking=accept-new, IdentitiesOnly=yes, "
                 f"UserKnownHostsFile={self._path('known_hosts')}]\nhosts:\n")
         for index, address in enumerate([*(node.address for node in self.nodes), *extra_hosts]):

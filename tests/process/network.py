@@ -112,16 +112,22 @@ def enter():
         raise unittest.SkipTest(_entered)
 
 
+def show_file(test, path, text):
+    """This process and its children see a file with this text at `path`, until `test` ends."""
+    enter()
+    shown = os.path.join(test.folder, f"shown-{os.path.basename(path)}")
+    _write(shown, text)
+    _execute("mount", "--bind", shown, path)
+    test.addCleanup(_execute, "umount", path)
+
+
 def silence_the_resolver(test):
     """Lookups of names get no answer from now on, in this process and its children, for `test`."""
     enter()
     resolver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     test.addCleanup(resolver.close)
     resolver.bind(("127.0.0.1", 53))
-    path = os.path.join(test.folder, "resolv.conf")
-    _write(path, "nameserver 127.0.0.1\n")
-    _execute("mount", "--bind", path, "/etc/resolv.conf")
-    test.addCleanup(_execute, "umount", "/etc/resolv.conf")
+    show_file(test, "/etc/resolv.conf", "nameserver 127.0.0.1\n")
 
 
 def _probe():
@@ -158,9 +164,13 @@ class Namespace:
         self.name = name
         _execute("ip", "netns", "add", name)
         # Addresses are assigned here; the kernel need not look for others.
-        self.enter_and("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6"
-                       " && echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6")
+        self._disable_ipv6(1)
         self.ip("link", "set", "lo", "up")
+
+    def _disable_ipv6(self, number):
+        folder = "/proc/sys/net/ipv6/conf"
+        self.enter_and("sh", "-c", f"echo {number} > {folder}/all/disable_ipv6"
+                       f" && echo {number} > {folder}/default/disable_ipv6")
 
     def command(self):
         """The prefix of a command line that runs here."""
@@ -190,6 +200,14 @@ class Node(Namespace):
     def __init__(self, name, address):
         super().__init__(name)
         self.address = address
+
+    def take_address(self, device):
+        """Has its address at this device, in a network of 2**8 addresses of IPv4 or 2**64 of IPv6."""
+        if ":" in self.address:
+            self._disable_ipv6(0)
+            self.ip("address", "add", f"{self.address}/64", "dev", device, "nodad")
+        else:
+            self.ip("address", "add", f"{self.address}/24", "dev", device)
 
 
 def _link(one, one_device, other, other_device, bits_per_second=None, burst_min=_BURST_BYTES_MIN):
@@ -332,7 +350,7 @@ class Hosts(_Network):
         for index, address in enumerate(addresses):
             node = self._add(Node(f"host-{index}", address))
             self.switch.attach(node, "eth", node.name)
-            node.ip("address", "add", f"{address}/24", "dev", "eth")
+            node.take_address("eth")
             self.nodes.append(node)
 
 

@@ -30,11 +30,7 @@ class Stop {
 
   absl::Status Run() {
     COVEY_RETURN_IF_ERROR(End(IdentityRole::kWorker));
-    if (HasStore(file_)) {
-      COVEY_RETURN_IF_ERROR(Order(IdentityRole::kScheduler,
-                                  {.signal = StopSignal::kTerminate, .wait = absl::ZeroDuration()})
-                                .status());
-    }
+    // With a store, the last server's end makes the schedulers keep the job's state there.
     COVEY_RETURN_IF_ERROR(End(IdentityRole::kServer));
     COVEY_RETURN_IF_ERROR(End(IdentityRole::kScheduler));
     COVEY_RETURN_IF_ERROR(unreached_);

@@ -9,7 +9,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
@@ -171,12 +170,6 @@ std::vector<IdentityRole> RolesOn(const std::vector<PlannedProcess>& processes, 
     if (each.host == host && !is_known) roles.push_back(each.role);
   }
   return roles;
-}
-
-bool HasStore(const ClusterFile& file) {
-  const std::vector<std::string>& flags = file.scheduler.arguments;
-  return std::any_of(flags.begin(), flags.end(),
-                     [](const std::string& flag) { return absl::StartsWith(flag, "--store="); });
 }
 
 absl::Status CheckAddresses(const ClusterFile& file) {

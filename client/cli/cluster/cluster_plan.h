@@ -37,10 +37,6 @@ std::string SchedulerAddresses(const ClusterFile& file);
 // The roles whose certificates `host` needs. Pure.
 std::vector<IdentityRole> RolesOn(const std::vector<PlannedProcess>& processes, size_t host);
 
-// Whether the schedulers know a store, into which the job's last state goes when they end together
-// with the servers. Pure.
-bool HasStore(const ClusterFile& file);
-
 // Whether the hosts, which all have an address, reach each other. INVALID_ARGUMENT: where, why and
 // what to write. Pure.
 absl::Status CheckAddresses(const ClusterFile& file);

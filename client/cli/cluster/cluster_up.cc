@@ -124,7 +124,8 @@ class Start {
     COVEY_RETURN_IF_ERROR(watch_.AwaitMembers(processes_));
     const std::string tls =
         file_.insecure ? "" : absl::StrCat(" --tls ", CertificateFolder(file_.tls, "viewer"));
-    Say(absl::StrCat("job ", file_.job, " is up: ", file_.scheduler.hosts.size(), " scheduler, ",
+    Say(absl::StrCat("job ", file_.job, " is up: ", file_.scheduler.hosts.size(),
+                     file_.scheduler.hosts.size() == 1 ? " scheduler, " : " schedulers, ",
                      file_.servers_count(), " servers, ", file_.workers_count(),
                      " workers; see: covey status --scheduler ", SchedulerAddresses(file_), tls));
     return absl::OkStatus();
