@@ -39,7 +39,7 @@ struct NodeFolderReport {
   // Set when there are no problems.
   std::optional<NodeCredentials> credentials;
 
-  // When the certificate expires, or the first root if that is sooner; absent = neither is readable.
+  // When the certificate expires, or the first root if that is sooner; absent = there is neither.
   std::optional<absl::Time> Expiry() const;
 };
 
