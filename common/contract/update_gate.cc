@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
 
 namespace covey {
@@ -58,9 +59,11 @@ UpdateGate::Late::const_iterator UpdateGate::FirstLate() const {
 }
 
 bool UpdateGate::FirstStepIsBeyond() const {
+  if (steps_.empty() || held_beyond_.empty()) return false;
+  if (Planted(PlantedBug::kBeyondByOwnGroup))
+    return IsBeyond(steps_.begin()->second.begin()->second);
   // By any group's step, because all are equal: the first push may be of a group that has ended.
-  return !steps_.empty() && !held_beyond_.empty() &&
-         steps_.begin()->first > held_beyond_.begin()->second;
+  return steps_.begin()->first > held_beyond_.begin()->second;
 }
 
 void UpdateGate::HurryHeld() {

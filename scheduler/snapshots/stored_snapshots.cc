@@ -214,7 +214,9 @@ FilesByFolder StoredSnapshots::Needed() const {
     if (known.references) AddFiles(*known.references, needed);
   }
   for (const auto& [folder, old] : old_) {
-    if (old.references) AddFiles(*old.references, needed);
+    if (old.references && !Planted(PlantedBug::kOldManifestsNeedNothing)) {
+      AddFiles(*old.references, needed);
+    }
   }
   return needed;
 }

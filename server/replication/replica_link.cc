@@ -192,7 +192,9 @@ void ReplicaLink::OnHeld(absl::Time now, const proto::ReplicateReply& reply, con
   if (state_.transfer() == Transfer::kFilling && held < content_->index()) {
     // Either a reply from before the successor asked, or it still has older content because the
     // first piece was lost.
-    if (reply.missing()) FillFrom(now, 0, /*missing=*/true, source, outbox);
+    if (reply.missing() && !Planted(PlantedBug::kPiecesNotResent)) {
+      FillFrom(now, 0, /*missing=*/true, source, outbox);
+    }
     return;
   }
   if (state_.is_joining() && held < newest_ && held + 1 < source.log.first()) {

@@ -266,6 +266,7 @@ void Shard::Proceed(absl::Time now, Outbox& outbox) {
 }
 
 void Shard::Suspend(const absl::Status& why, Outbox& outbox) {
+  if (Planted(PlantedBug::kAnswerAfterLease)) return;
   suspended_ = true;
   replies_.RefuseParked(why, outbox);
 }
@@ -334,7 +335,10 @@ bool Shard::IsAwaited(const Message& request) const {
   const UpdateGate& gate = pipeline_.gate();
   const GroupId group(push.group());
   const Step step(push.step());
-  if (gate.sums_on_arrival()) return !gate.IsBeyond(group, step);
+  if (gate.sums_on_arrival()) {
+    return !gate.IsBeyond(group, step) &&
+           (gate.HoldsUpTo() || !Planted(PlantedBug::kCountWhatOthersHold));
+  }
   // A group of which a push is held already is ahead, unless this is the next step of all.
   return !gate.Holds(group) || step <= gate.last_step().Next();
 }

@@ -71,6 +71,16 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kSlotsStayBehind, kMomentum},
       {PlantedBug::kReadyWithEarlyAcks, kCounting},
       {PlantedBug::kForgetLiveProducers, kCounting},
+      {PlantedBug::kCountWhatOthersHold, kSnapshotSparse},
+      {PlantedBug::kHeedEarlierProbes, kCounting},
+      {PlantedBug::kSilenceFromRegistration, kCounting},
+      {PlantedBug::kCopiesHoldItems, kWork},
+      {PlantedBug::kSuspectNewcomers, kWork},
+      {PlantedBug::kPiecesNotResent, kCounting},
+      {PlantedBug::kDropOvertakenPushes, kStaleness},
+      {PlantedBug::kAnswerAfterLease, kStaleness},
+      {PlantedBug::kOldManifestsNeedNothing, kSnapshot},
+      {PlantedBug::kBeyondByOwnGroup, kSnapshot},
   };
 }
 

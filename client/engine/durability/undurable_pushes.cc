@@ -11,6 +11,7 @@
 #include "client/engine/requests/request_errors.h"
 #include "client/engine/requests/request_message.h"
 #include "common/base/check.h"
+#include "common/base/planted_bug.h"
 #include "common/base/small_limits.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/retry_policy.h"
@@ -50,7 +51,10 @@ void FollowGroup(const ClusterView& view, proto::PushRequest& push) {
 // The push was refused because a newer generation of its group had pushed, under which it may be
 // resent, or because of a view that is still in flight to this client.
 bool WasOvertaken(const ShardRequest& push, const Message& reply, const ClusterView& view) {
-  if (push.producer == GroupId() || !absl::IsAborted(StatusOf(reply))) return false;
+  if (push.producer == GroupId() || !absl::IsAborted(StatusOf(reply)) ||
+      Planted(PlantedBug::kDropOvertakenPushes)) {
+    return false;
+  }
   const proto::Group* group = view.FindGroup(push.producer);
   return view.epoch() < Epoch(reply.envelope.header().epoch()) ||
          (group != nullptr &&
