@@ -48,10 +48,10 @@ void Machines::SetOptions(const Config& config) {
 }
 
 void Machines::Start(absl::Time now) {
-  membership.Start(now);
+  const absl::Time heard_by = membership.Start(now);
   plan_measurements.Start(now);
   quarantines.Start();
-  dispatcher.Start(now);
+  dispatcher.Start(now, heard_by);
   snapshots.Start(now);
   restores.Start(now);
   // The log does not contain the leases of servers.

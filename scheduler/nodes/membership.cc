@@ -44,13 +44,14 @@ bool StaysInMachine(absl::string_view endpoint) {
 
 }  // namespace
 
-void Membership::Start(absl::Time now) {
+absl::Time Membership::Start(absl::Time now) {
+  const Health unheard = NewHealth(now, options_.restart_grace);
   for (const proto::Node& node : state_.view().nodes()) {
     CountBytes(node);
     if (node.state() != proto::Node::ALIVE) continue;
-    Expect(
-        health_.emplace(NodeId(node.id()), NewHealth(now, options_.restart_grace)).first->second);
+    Expect(health_.emplace(NodeId(node.id()), unheard).first->second);
   }
+  return unheard.detector.DeadAt();
 }
 
 Membership::Health Membership::NewHealth(absl::Time now, absl::Duration grace) const {

@@ -42,8 +42,8 @@ class Membership {
       : options_(options), state_(state), groups_(groups) {}
 
   // To be called once, before anything else. Nodes that a recovered state calls ALIVE have
-  // `restart_grace` to send a heartbeat.
-  void Start(absl::Time now);
+  // `restart_grace` to send a heartbeat. Returns when those that have sent none are declared dead.
+  absl::Time Start(absl::Time now);
 
   struct Registration {
     NodeId node;

@@ -447,8 +447,9 @@ TEST_F(MembershipTest, RecoveredNodesHaveGraceAndReviveByHeartbeat) {
   RegisterAll();
   Groups groups({}, state_, away_);
   Membership restarted(options_, state_, groups);
-  restarted.Start(kStart);
-  EXPECT_EQ(restarted.NextDeath(), kStart + options_.restart_grace + options_.silence_min);
+  const absl::Time heard_by = restarted.Start(kStart);
+  EXPECT_EQ(heard_by, kStart + options_.restart_grace + options_.silence_min);
+  EXPECT_EQ(restarted.NextDeath(), heard_by);
   EXPECT_TRUE(restarted.CheckSender(NodeId(3), Incarnation(12)).ok());
   restarted.OnHeartbeat(kStart + absl::Seconds(1), NodeId(3), {});
   EXPECT_EQ(restarted.NextDeath(), kStart + absl::Seconds(3.5));

@@ -85,7 +85,7 @@ class RandomRun {
 
   void Restart() {
     dispatcher_ = std::make_unique<DataDispatcher>(state_);
-    dispatcher_->Start(now_);
+    dispatcher_->Start(now_, now_);
   }
 
   proto::WorkRequest Request() const {
@@ -237,7 +237,7 @@ class RandomRun {
     }
     // A new job gives all other examples, each once and at once.
     DataDispatcher dispatcher(restored);
-    dispatcher.Start(now_);
+    dispatcher.Start(now_, now_);
     proto::WorkRequest request = Request();
     request.set_wanted(1000);
     std::vector<DataDispatcher::Answer> answers;

@@ -53,7 +53,7 @@ class DataCutTest : public ::testing::Test {
     view.mutable_groups(0)->add_members(3);
     view.mutable_groups(1)->add_members(4);
     dispatcher_ = std::make_unique<DataDispatcher>(state_);
-    dispatcher_->Start(kStart);
+    dispatcher_->Start(kStart, kStart);
   }
 
   proto::WorkRequest Request(uint32_t wanted) {
@@ -234,7 +234,7 @@ TEST_F(DataCutTest, CannotBeMadeWhenADataSetIsFinishedInLaterStepsBeforeAllHaveR
 TEST_F(DataCutTest, AfterARestartEachMemberMayHoldExamples) {
   Ask(2, 1);
   dispatcher_ = std::make_unique<DataDispatcher>(state_);
-  dispatcher_->Start(kStart);
+  dispatcher_->Start(kStart, kStart);
   ASSERT_TRUE(dispatcher_->BeginCut({{GroupId(1), 5}}).ok());
   EXPECT_THAT(dispatcher_->CutWaitsFor(), HasSubstr("worker-2"));
   Report(2, {Item(0, 10, 5)}, 5);
@@ -245,7 +245,7 @@ TEST_F(DataCutTest, AfterARestartEachMemberMayHoldExamples) {
 TEST_F(DataCutTest, AMemberThatNeverAsksHoldsNothingOnceTheLeaseIsOver) {
   Ask(2, 1);
   dispatcher_ = std::make_unique<DataDispatcher>(state_);
-  dispatcher_->Start(kStart);
+  dispatcher_->Start(kStart, kStart);
   ASSERT_TRUE(dispatcher_->BeginCut({{GroupId(1), 5}}).ok());
   Report(2, {Item(0, 5, 5)}, 5);
   ASSERT_THAT(dispatcher_->CutWaitsFor(), HasSubstr("worker-3"));
@@ -265,11 +265,11 @@ TEST_F(DataCutTest, ARestoredJobGivesTheRestAtOnce) {
   restored.record().set_next_node(10);
   *restored.record().add_work() = dispatcher_->LedgersAtCut()[0];
   auto dispatcher = std::make_unique<DataDispatcher>(restored);
-  dispatcher->Start(kStart);
+  dispatcher->Start(kStart, kStart);
   EXPECT_THAT(Send(*dispatcher, 7, Request(3)), ElementsAre("5+10", "15+5", "30+10"));
   // Restarted, it knows that these are held.
   dispatcher = std::make_unique<DataDispatcher>(restored);
-  dispatcher->Start(kStart);
+  dispatcher->Start(kStart, kStart);
   EXPECT_THAT(Send(*dispatcher, 8, Request(100)), IsEmpty()) << "100 examples are 10 items";
 }
 

@@ -26,11 +26,12 @@ std::string Describe(const proto::WorkItem& item) {
 
 }  // namespace
 
-void DataDispatcher::Start(absl::Time now) {
+void DataDispatcher::Start(absl::Time now, absl::Time heard_by) {
+  const absl::Time named_by = std::max(now + kLease, heard_by);
   first_newcomer_ = NodeId(state_.record().next_node());
   for (const proto::WorkLedger& record : state_.record().work()) {
     Dataset dataset{.ledger = ExampleLedger(record, now + kLease),
-                    .passes = MemberPasses(record.passes(), first_newcomer_, now + kLease),
+                    .passes = MemberPasses(record.passes(), first_newcomer_, named_by),
                     .is_recovered = true};
     dataset.finished_recorded = dataset.ledger.finished();
     Emplace(record.name(), std::move(dataset));

@@ -56,8 +56,9 @@ class DataDispatcher {
 
   explicit DataDispatcher(ClusterState& state) : state_(state), cut_(state) {}
 
-  // Once, before anything else.
-  void Start(absl::Time now);
+  // Once, before anything else. Nodes of a recovered state that live have been heard by `heard_by`;
+  // the others are no longer ALIVE then.
+  void Start(absl::Time now, absl::Time heard_by);
 
   // A reply that is due when everything decided so far is durable.
   struct Answer {
@@ -69,7 +70,7 @@ class DataDispatcher {
   // `request` holds a WorkRequest of an ALIVE node. Appends the replies that are due now to
   // `answers`. Errors: INVALID_ARGUMENT: malformed, or workers describe the data set differently;
   // RESOURCE_EXHAUSTED: too many data sets; UNAVAILABLE: it asks for the pass of its group, and a
-  // restarted scheduler has not heard the members yet, for at most kLease.
+  // restarted scheduler has not heard the members yet, for at most kLease, or until `heard_by`.
   void OnRequest(absl::Time now, const Message& request, std::vector<Answer>& answers);
   // Makes reports ready to be logged, and ends expired leases. Appends the replies to the reports,
   // and to requests that have waited long enough for a recall.

@@ -83,7 +83,7 @@ class DataDispatcherTest : public ::testing::Test {
   // The scheduler restarts from its log.
   void Restart() {
     dispatcher_.emplace(state_);
-    dispatcher_->Start(now_);
+    dispatcher_->Start(now_, now_);
   }
   // Ends the lease of items that were given before a restart.
   void EndLease() {
@@ -298,7 +298,7 @@ Outcome Train(uint64_t seed) {
   TestState state;
   auto dispatcher = std::make_unique<DataDispatcher>(state);
   absl::Time now = kStart;
-  dispatcher->Start(now);
+  dispatcher->Start(now, now);
   uint64_t next_node = 2, next_id = 1;
 
   struct Worker {
@@ -389,7 +389,7 @@ Outcome Train(uint64_t seed) {
                0) {  // rarely, so that the items that it holds back become free
       state.record() = durable;
       dispatcher = std::make_unique<DataDispatcher>(state);
-      dispatcher->Start(now);
+      dispatcher->Start(now, now);
       for (auto& [holder, other] : workers) other.waits = false;
     }
     take_in(answers);

@@ -46,10 +46,10 @@ class DataPassesTest : public ::testing::Test {
   }
 
   // The scheduler restarts from its log; all nodes so far are from before.
-  void Restart() {
+  void Restart(absl::Duration heard_after = absl::ZeroDuration()) {
     state_.record().set_next_node(10);
     dispatcher_.emplace(state_);
-    dispatcher_->Start(now_);
+    dispatcher_->Start(now_, now_ + heard_after);
   }
 
   proto::WorkRequest Request(std::optional<uint64_t> pass, uint32_t wanted) {
@@ -201,6 +201,18 @@ TEST_F(DataPassesTest, AfterARestartANewMemberWaitsUntilItsGroupIsHeard) {
   EXPECT_EQ(PassOf(4), -1);
   now_ += DataDispatcher::kLease;
   EXPECT_EQ(PassOf(4), 1) << "a member that is silent for this duration does not use the data set";
+}
+
+TEST_F(DataPassesTest, AMemberThatMayBeSilentYetIsWaitedFor) {
+  FinishPass(2, 0);
+  Restart(2 * DataDispatcher::kLease);
+  now_ += DataDispatcher::kLease;
+  EXPECT_EQ(PassOf(2), -1) << "worker-3 may be cut off, and has yet to meet the others";
+  EXPECT_THAT(Items(3, 0, 1), IsEmpty());
+  EXPECT_EQ(PassOf(2), 0);
+  Restart(2 * DataDispatcher::kLease);
+  now_ += 2 * DataDispatcher::kLease;
+  EXPECT_EQ(PassOf(2), 1) << "worker-3 lives, and does not use the data set";
 }
 
 TEST_F(DataPassesTest, AMemberThatKeepsItsPassOverARestartGetsTheRestOfIt) {

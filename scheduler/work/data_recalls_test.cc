@@ -33,7 +33,7 @@ class DataRecallsTest : public ::testing::Test {
   void Restart() {
     state_.record().set_next_node(10);
     dispatcher_.emplace(state_);
-    dispatcher_->Start(now_);
+    dispatcher_->Start(now_, now_);
   }
   proto::WorkRequest Request(uint32_t wanted) {
     proto::WorkRequest request;

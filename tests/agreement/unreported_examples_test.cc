@@ -29,7 +29,7 @@ absl::Duration LongestUnreported(absl::Duration step) {
   scheduler::TestState state;
   DataDispatcher dispatcher(state);
   absl::Time now = absl::UnixEpoch() + absl::Hours(1);
-  dispatcher.Start(now);
+  dispatcher.Start(now, now);
   uint64_t last_id = 0;
   const auto send = [&](uint32_t wanted, std::vector<proto::WorkItem> finished) {
     Message message;
