@@ -40,7 +40,7 @@ namespace covey::client {
 //
 // Invariants:
 // 1. Bytes in flight never exceed the budget, nor those to one server loop its window
-//    (server_window.h), except for one request alone.
+//    (server_window.h), except for requests that are older than all in flight.
 // 2. Requests to one loop leave in the order of their operations, except that a push (or a read by
 //    the same producer) waits until the head has that producer's earlier undurable pushes, and a
 //    push waits until its shard will still know its producer's oldest one (push_window.h).

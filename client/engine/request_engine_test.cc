@@ -285,6 +285,36 @@ TEST_F(SmallBudgetTest, KeepsBytesOnTheWireWithinTheBudget) {
   EXPECT_EQ(engine_.bytes_in_flight(), 8u);
 }
 
+// Under bsp the values come only when all groups have pushed to the shard.
+TEST_F(SmallBudgetTest, APushThatItsServerHoldsLeavesRoomForOthers) {
+  std::vector<float> values(6);
+  Operation operation = PushAll();
+  operation.values = values;
+  Start(std::move(operation));
+  const std::vector<Message> held = outbox_.TakeMessages();
+  ASSERT_EQ(held.size(), 1u);
+  const std::vector<Message> asked = After(absl::Milliseconds(1200));
+  ASSERT_EQ(asked.size(), 1u) << "no reply has come";
+  Answer(asked[0], 1, kReceived);
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].envelope.push_request().id().shard(), 1u);
+  EXPECT_EQ(engine_.bytes_in_flight(), 8u);
+  const std::vector<Message> again = After(absl::Milliseconds(3));
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].envelope.push_request().id().shard(), 0u);
+  EXPECT_TRUE(again[0].envelope.push_request().read().wanted());
+  EXPECT_EQ(engine_.bytes_in_flight(), 8u) << "its server has the bytes";
+  // The chain has another head, which lacks the push: its bytes count again, and they go at once,
+  // because no request in flight is older.
+  ShowView(View(2, kServerB, kServerB));
+  const std::vector<Message> moved = After(absl::ZeroDuration());
+  ASSERT_EQ(moved.size(), 1u);
+  EXPECT_EQ(moved[0].frames.size(), 1u);
+  EXPECT_EQ(engine_.bytes_in_flight(), 24u);
+  engine_.FailAll(now_, absl::CancelledError("the test is over"), outbox_);
+}
+
 TEST_F(RequestEngineTest, OperationsOfAGroupWaitLongerWhileAnotherWorkerIsAway) {
   Operation operation = PushAll();
   operation.group = GroupIdentity{.group = GroupId(9), .generation = 1, .step = Step(1)};

@@ -236,7 +236,7 @@ bool UndurablePushes::SendIfPossible(absl::Time now, ShardRequest& push, const C
   if (HoldsBack(push.request_id, push.shard, push.producer)) return false;
   const bool with_bytes = push.state() == State::kStranded;
   if (with_bytes) {
-    if (!queue_.HasRoom(head, push.wire_bytes)) return false;
+    if (!queue_.HasRoom(head, push)) return false;
     push.head = head;
     queue_.Send(now, push);
   }

@@ -50,7 +50,8 @@ struct ActiveOperation;
 // Invariants, held by MoveTo and the two classes that call it (SendQueue, UndurablePushes):
 // 1. A request moves only along this picture (Transitions).
 // 2. It is in its head's queue exactly when kQueued.
-// 3. Its bytes count against window and budget exactly when kInFlight or kResending.
+// 3. Its bytes count against window and budget exactly when kInFlight or kResending, unless its
+//    head has confirmed that it has them (query_only).
 // 4. A push in kStranded, kResending or kUnconfirmed holds back later ones of its producer.
 //
 // Actor-confined; owned by the engine before the push is received and by UndurablePushes
@@ -96,7 +97,8 @@ struct ShardRequest {
   size_t terms = 0;  // of its factors, which are sent; 0 = it is sent as elements or rows
   Buffer encoded;  // in the operation's format, unless that is float32 without feedback or factors
   std::optional<uint32_t> checksum;
-  size_t wire_bytes = 0;  // of the larger direction; counts against window and budget
+  size_t wire_bytes = 0;     // of the larger direction
+  size_t counted_bytes = 0;  // of them, those that count against window and budget while in flight
 
   // The destination: the head that it waits for or was sent to, and the shard at that time.
   Address head;

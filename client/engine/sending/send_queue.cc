@@ -19,6 +19,10 @@ constexpr RetryPolicy kResendRetry{.doublings_max = 3};
 constexpr absl::Duration kAskedDelayLongest = absl::Seconds(10);
 constexpr absl::Duration kChainChangedRetry = absl::Milliseconds(50);
 
+size_t BytesToCount(const ShardRequest& request) {
+  return request.query_only ? 0 : request.wire_bytes;
+}
+
 }  // namespace
 
 SendQueue::Peer& SendQueue::PeerAt(const Address& address) {
@@ -37,8 +41,9 @@ void SendQueue::Withdraw(ShardRequest& request, State next) {
   if (request.state() == State::kQueued) {
     PeerAt(request.head).queued.erase(request.request_id);
   } else if (request.in_flight()) {
-    PeerAt(request.head).window.Gone(request.wire_bytes);
-    bytes_in_flight_ -= request.wire_bytes;
+    PeerAt(request.head).window.Gone(request.counted_bytes);
+    bytes_in_flight_ -= request.counted_bytes;
+    in_flight_.erase(request.request_id);
   }
   request.query_only = false;
   if (request.state() != next) request.MoveTo(next);
@@ -51,9 +56,18 @@ ShardRequest* SendQueue::Next(absl::FunctionRef<bool(const ShardRequest&)> held_
                                     [&](const auto& entry) { return !held_back(*entry.second); });
     if (first == peer.queued.end()) continue;
     if (next != nullptr && next->request_id < first->first) continue;
-    if (peer.window.MaySend(first->second->wire_bytes)) next = first->second;
+    if (FitsWindow(peer, *first->second)) next = first->second;
   }
-  return next != nullptr && FitsBudget(next->wire_bytes) ? next : nullptr;
+  return next != nullptr && FitsBudget(*next) ? next : nullptr;
+}
+
+bool SendQueue::FitsWindow(const Peer& peer, const ShardRequest& request) const {
+  return IsOlderThanAllInFlight(request) || peer.window.MaySend(BytesToCount(request));
+}
+
+bool SendQueue::FitsBudget(const ShardRequest& request) const {
+  return IsOlderThanAllInFlight(request) || bytes_in_flight_ == 0 ||
+         bytes_in_flight_ + BytesToCount(request) <= options_.budget;
 }
 
 void SendQueue::Send(absl::Time now, ShardRequest& request) {
@@ -64,13 +78,15 @@ void SendQueue::Send(absl::Time now, ShardRequest& request) {
   } else {
     request.MoveTo(State::kResending);
   }
-  request.window_number = peer.window.Send(request.wire_bytes);
+  request.counted_bytes = BytesToCount(request);
+  request.window_number = peer.window.Send(request.counted_bytes);
   request.first_sent = now;
-  bytes_in_flight_ += request.wire_bytes;
+  bytes_in_flight_ += request.counted_bytes;
+  in_flight_.insert(request.request_id);
 }
 
-bool SendQueue::HasRoom(const Address& head, size_t bytes) {
-  return PeerAt(head).window.MaySend(bytes) && FitsBudget(bytes);
+bool SendQueue::HasRoom(const Address& head, const ShardRequest& push) {
+  return FitsWindow(PeerAt(head), push) && FitsBudget(push);
 }
 
 void SendQueue::OnReply(absl::Time now, const ShardRequest& request, size_t credit_bytes) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
@@ -20,9 +21,16 @@ namespace covey::client {
 // that the server grants (server_window.h) and the time its replies take, and one byte budget for
 // all.
 //
-// Bytes in flight never exceed the budget, nor those to one server loop its window; a request alone
-// may always go, however large. Requests to one loop leave in the order of their ids, which is that
-// of their operations.
+// Bytes in flight never exceed the budget, nor those to one server loop its window; but a request
+// that is older than all in flight may always go, however large. Requests to one loop leave in the
+// order of their ids, which is that of their operations.
+//
+// Servers hold pushes until other groups have pushed, too (bsp), and these may fill budget and
+// windows. Nobody waits for ever, because
+//  - groups that push in the same order all send what the first held push waits for: in each of
+//    them it is the oldest that is left;
+//  - in any order: a push that its server has confirmed counts no longer, and a server that does
+//    not answer is asked for that (ReplyPatience).
 //
 // Not owned: the requests; a request in the queue or in flight must be withdrawn before it ends.
 // Actor-confined. Deterministic in its options.
@@ -49,8 +57,8 @@ class SendQueue {
   ShardRequest* Next(absl::FunctionRef<bool(const ShardRequest&)> held_back);
   // kQueued → kInFlight, or kStranded → kResending; its bytes count from now on.
   void Send(absl::Time now, ShardRequest& request);
-  // Whether this many bytes may go to `head` now.
-  bool HasRoom(const Address& head, size_t bytes);
+  // Whether a push that must be resent may go to `head` now.
+  bool HasRoom(const Address& head, const ShardRequest& push);
 
   // `request` was answered with success while in flight: updates its server's window and reply
   // time. `credit_bytes` as in Envelope.credit_bytes.
@@ -86,13 +94,16 @@ class SendQueue {
 
   Peer& PeerAt(const Address& address);
   absl::Duration UsualPatience(const Address& head);
-  bool FitsBudget(size_t bytes) const {
-    return bytes_in_flight_ == 0 || bytes_in_flight_ + bytes <= options_.budget;
+  bool IsOlderThanAllInFlight(const ShardRequest& request) const {
+    return in_flight_.empty() || request.request_id < *in_flight_.begin();
   }
+  bool FitsWindow(const Peer& peer, const ShardRequest& request) const;
+  bool FitsBudget(const ShardRequest& request) const;
 
   const Options options_;
   Random random_;
   std::map<Address, Peer> peers_;
+  std::set<uint64_t> in_flight_;  // request ids
   size_t bytes_in_flight_ = 0;
 };
 

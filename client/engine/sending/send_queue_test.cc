@@ -60,10 +60,45 @@ TEST_F(SendQueueTest, StopsAtTheBudgetAndGoesOnWhenBytesReturn) {
   ShardRequest first = Request(1, kA, 60), second = Request(2, kB, 60), third = Request(3, kB, 10);
   for (ShardRequest* request : {&first, &second, &third}) queue_.Enqueue(*request);
   EXPECT_EQ(SendAll(), (std::vector<uint64_t>{1})) << "the third must not overtake the second";
-  EXPECT_FALSE(queue_.HasRoom(kB, 60));
-  EXPECT_TRUE(queue_.HasRoom(kB, 40));
+  EXPECT_FALSE(queue_.HasRoom(kB, Request(4, kA, 60)));
+  EXPECT_TRUE(queue_.HasRoom(kB, Request(4, kA, 40)));
   queue_.Withdraw(first, State::kOver);
   EXPECT_EQ(SendAll(), (std::vector<uint64_t>{2, 3}));
+}
+
+TEST_F(SendQueueTest, ARequestThatIsOlderThanAllInFlightGoesWithoutRoom) {
+  ShardRequest first = Request(1, kA, 60), second = Request(2, kB, 60), third = Request(3, kA, 90);
+  queue_.Enqueue(third);
+  EXPECT_EQ(SendAll(), (std::vector<uint64_t>{3}));
+  queue_.Enqueue(first);
+  queue_.Enqueue(second);
+  EXPECT_EQ(SendAll(), (std::vector<uint64_t>{1})) << "window and budget are full with the third";
+  EXPECT_TRUE(queue_.HasRoom(kA, Request(0, kA, 90)));
+  EXPECT_FALSE(queue_.HasRoom(kA, Request(2, kA, 90)));
+  queue_.Withdraw(first, State::kOver);
+  EXPECT_EQ(SendAll(), (std::vector<uint64_t>{2}));
+  EXPECT_EQ(queue_.bytes_in_flight(), 150u);
+  queue_.Withdraw(second, State::kOver);
+  queue_.Withdraw(third, State::kOver);
+  EXPECT_EQ(queue_.bytes_in_flight(), 0u);
+}
+
+TEST_F(SendQueueTest, APushThatItsServerHasConfirmedDoesNotCount) {
+  ShardRequest held = Request(1, kA, 90), later = Request(2, kA, 90), last = Request(3, kB, 20);
+  for (ShardRequest* request : {&held, &later, &last}) queue_.Enqueue(*request);
+  EXPECT_EQ(SendAll(), (std::vector<uint64_t>{1}));
+  queue_.Withdraw(held, State::kBackingOff);
+  held.query_only = true;
+  queue_.Enqueue(held);
+  EXPECT_EQ(SendAll(), (std::vector<uint64_t>{1, 2}));
+  EXPECT_EQ(queue_.bytes_in_flight(), 90u);
+  // As when the query is sent.
+  held.query_only = true;
+  queue_.Withdraw(held, State::kOver);
+  EXPECT_EQ(queue_.bytes_in_flight(), 90u);
+  queue_.Withdraw(later, State::kOver);
+  EXPECT_EQ(SendAll(), (std::vector<uint64_t>{3}));
+  EXPECT_EQ(queue_.bytes_in_flight(), 20u);
 }
 
 TEST_F(SendQueueTest, WithdrawsARequestWhereverItIs) {
