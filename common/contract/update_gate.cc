@@ -60,10 +60,10 @@ UpdateGate::Late::const_iterator UpdateGate::FirstLate() const {
 
 bool UpdateGate::FirstStepIsBeyond() const {
   if (steps_.empty() || held_beyond_.empty()) return false;
-  if (Planted(PlantedBug::kBeyondByOwnGroup))
-    return IsBeyond(steps_.begin()->second.begin()->second);
+  const auto& [step, pushes] = *steps_.begin();
+  if (Planted(PlantedBug::kBeyondByOwnGroup)) return IsBeyond(pushes.begin()->second);
   // By any group's step, because all are equal: the first push may be of a group that has ended.
-  return steps_.begin()->first > held_beyond_.begin()->second;
+  return step > held_beyond_.begin()->second;
 }
 
 void UpdateGate::HurryHeld() {

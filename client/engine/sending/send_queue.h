@@ -25,12 +25,12 @@ namespace covey::client {
 // that is older than all in flight may always go, however large. Requests to one loop leave in the
 // order of their ids, which is that of their operations.
 //
-// Servers hold pushes until other groups have pushed, too (bsp), and these may fill budget and
-// windows. Nobody waits for ever, because
-//  - groups that push in the same order all send what the first held push waits for: in each of
-//    them it is the oldest that is left;
-//  - in any order: a push that its server has confirmed counts no longer, and a server that does
-//    not answer is asked for that (ReplyPatience).
+// Servers hold pushes until other groups have pushed, too (bsp), and held pushes may fill the budget
+// and the windows of all groups. No group waits for ever:
+//  - Groups push in one order: the first push that a server still waits for is the oldest that its
+//    group has left, so it may go.
+//  - Groups push in different orders: a push that its server has confirmed counts no longer, and a
+//    server that does not reply is queried (ReplyPatience).
 //
 // Not owned: the requests; a request in the queue or in flight must be withdrawn before it ends.
 // Actor-confined. Deterministic in its options.
