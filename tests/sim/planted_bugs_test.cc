@@ -75,9 +75,6 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kHeedEarlierProbes, kCounting},
       {PlantedBug::kSilenceFromRegistration, kCounting},
       {PlantedBug::kCopiesHoldItems, kWork},
-      {PlantedBug::kSuspectNewcomers, kWork},
-      {PlantedBug::kPiecesNotResent, kCounting},
-      {PlantedBug::kDropOvertakenPushes, kStaleness},
       {PlantedBug::kAnswerAfterLease, kStaleness},
       {PlantedBug::kOldManifestsNeedNothing, kSnapshot},
       {PlantedBug::kBeyondByOwnGroup, kSnapshot},
@@ -97,6 +94,15 @@ uint64_t FirstSeedFor(PlantedBug bug) {
     // None of 1 to 1000 does.
     case PlantedBug::kForgetLiveProducers:
       return 34'000'010;
+    // None of 1 to 60 do.
+    case PlantedBug::kHeedEarlierProbes:
+      return 29'100'285;
+    case PlantedBug::kCountWhatOthersHold:
+      return 31'100'070;
+    case PlantedBug::kCopiesHoldItems:
+      return 5'010'205;
+    case PlantedBug::kBeyondByOwnGroup:
+      return 933'750;
     default:
       return 1;
   }
@@ -125,6 +131,15 @@ std::map<PlantedBug, absl::string_view> Elsewhere() {
        "needs two views that a head does not see: server/replication/replication_joining_test"},
       {PlantedBug::kListOfOlderLayout,
        "needs a list that is used again after a row's number was: server/sparse/row_places_test"},
+      {PlantedBug::kSuspectNewcomers,
+       "needs a worker that registers after a restart and is slow with its first items: "
+       "scheduler/work/data_dispatcher_test"},
+      {PlantedBug::kPiecesNotResent,
+       "needs the loss of the first piece of newer content: "
+       "server/replication/replication_joining_test"},
+      {PlantedBug::kDropOvertakenPushes,
+       "needs a query of an older generation's push, and then the death of its head: "
+       "client/engine/durability_test"},
       // In the simulator such a slice nearly always meets a step that has ended.
       {PlantedBug::kStaleGroupGeneration,
        "needs a slice and a death at one moment: worker/hybrid/hybrid_recovery_test"},
