@@ -67,7 +67,8 @@ void WorkerConfig::AddTo(ConfigFile& options) {
             "algorithm of collectives: auto, direct, ring, multi-ring, hierarchical, "
             "halving-doubling, tree or one-shot");
   AddParsed(options, "collective-wire", &collective_wire, ParseWireFormat, WireFormatName,
-            "encoding of the program's own collectives: float32, float16, bfloat16 or int8");
+            "encoding of the program's own collectives: float32, float16, bfloat16, scaled-float16, "
+            "int8 or float8");
 }
 
 }  // namespace covey::worker

@@ -42,7 +42,8 @@ struct WorkerConfig {
   // fastest for each size, according to the members' measurements.
   Algorithm collective = Algorithm::kAutomatic;
   // Encoding of the program's own collectives (not of the hybrid step, where each table defines
-  // it): float16 and bfloat16 take half of the bytes, int8 a quarter, with a loss (wire_format.h).
+  // it): formats of 16 bits take half of the bytes, those of 8 a quarter, with a loss
+  // (wire_format.h).
   WireFormat collective_wire = WireFormat::kFloat32;
 
   // INVALID_ARGUMENT: names the field, its value and the range. FAILED_PRECONDITION: other hosts

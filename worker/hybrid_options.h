@@ -50,7 +50,12 @@ inline constexpr uint32_t kAdasumMembersMax = 64;
 
 // The wire formats for which a table's rounding errors are kept and added to the next step's
 // gradient. Costs as much memory as the gradients.
-enum class ErrorFeedback { kNever, kInt8, kAlways };
+enum class ErrorFeedback {
+  kNever,
+  kEightBits,          // int8 and float8
+  kInt8 = kEightBits,  // a second name
+  kAlways,
+};
 
 // Decides which tensors travel together.
 struct FusionLimits {
@@ -72,7 +77,7 @@ struct HybridOptions {
   // gradients and values.
   uint32_t lag = 0;
   FusionLimits fusion;
-  ErrorFeedback error_feedback = ErrorFeedback::kInt8;
+  ErrorFeedback error_feedback = ErrorFeedback::kEightBits;
   Combine combine = Combine::kMean;
   // The mean gradient of each step is scaled down to this norm over all tensors when it is larger,
   // as by torch.nn.utils.clip_grad_norm_ (worker/hybrid/gradient_clip.h). It is the gradient of one

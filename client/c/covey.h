@@ -173,7 +173,14 @@ typedef struct covey_client covey_client;
 typedef struct covey_table covey_table;
 
 /* Wire formats of gradients and collectives (common/tensor/wire_format.h). */
-enum { COVEY_FLOAT32 = 0, COVEY_FLOAT16 = 1, COVEY_BFLOAT16 = 2, COVEY_INT8 = 3 };
+enum {
+  COVEY_FLOAT32 = 0,
+  COVEY_FLOAT16 = 1,
+  COVEY_BFLOAT16 = 2,
+  COVEY_INT8 = 3,
+  COVEY_SCALED_FLOAT16 = 4,
+  COVEY_FLOAT8 = 5
+};
 
 typedef struct covey_push_options {
   uint32_t struct_size;
@@ -766,7 +773,13 @@ typedef struct covey_step covey_step;
 /* BY_PROGRAM: the values of a step are the group's mean gradient, weighted by samples, and the program
  * updates its own parameters with it (worker/hybrid_options.h, Synchronization::kProgram). */
 enum { COVEY_UPDATE_ON_SERVERS = 0, COVEY_UPDATE_ON_MEMBERS = 1, COVEY_UPDATE_BY_PROGRAM = 2 };
-enum { COVEY_FEEDBACK_NEVER = 0, COVEY_FEEDBACK_INT8 = 1, COVEY_FEEDBACK_ALWAYS = 2 };
+/* 8BIT: for COVEY_INT8 and COVEY_FLOAT8. INT8 is a second name of it. */
+enum {
+  COVEY_FEEDBACK_NEVER = 0,
+  COVEY_FEEDBACK_8BIT = 1,
+  COVEY_FEEDBACK_INT8 = COVEY_FEEDBACK_8BIT,
+  COVEY_FEEDBACK_ALWAYS = 2
+};
 /* ADASUM: gradients that have nothing in common are added, and equal ones averaged
  * (worker/hybrid_options.h, Combine). */
 enum { COVEY_COMBINE_MEAN = 0, COVEY_COMBINE_ADASUM = 1 };
@@ -788,7 +801,7 @@ typedef struct covey_step_options {
 } covey_step_options;
 #define COVEY_STEP_OPTIONS_INIT                                                     \
   {                                                                                 \
-    sizeof(covey_step_options), COVEY_UPDATE_ON_SERVERS, 0, COVEY_FEEDBACK_INT8, 0, \
+    sizeof(covey_step_options), COVEY_UPDATE_ON_SERVERS, 0, COVEY_FEEDBACK_8BIT, 0, \
         COVEY_COMBINE_MEAN, 0                                                       \
   }
 

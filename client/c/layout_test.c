@@ -167,7 +167,8 @@ _Static_assert(COVEY_CANCELLED == 1 && COVEY_INVALID_ARGUMENT == 3 &&
                    COVEY_UNAVAILABLE == 14 && COVEY_DATA_LOSS == 15 &&
                        COVEY_PERMISSION_DENIED == 7 && COVEY_UNAUTHENTICATED == 16,
                "a code has changed");
-_Static_assert(COVEY_FLOAT32 == 0 && COVEY_FLOAT16 == 1 && COVEY_BFLOAT16 == 2 && COVEY_INT8 == 3,
+_Static_assert(COVEY_FLOAT32 == 0 && COVEY_FLOAT16 == 1 && COVEY_BFLOAT16 == 2 && COVEY_INT8 == 3 &&
+                   COVEY_SCALED_FLOAT16 == 4 && COVEY_FLOAT8 == 5,
                "a format has changed");
 _Static_assert(COVEY_ELEMENT_FLOAT32 == 0 && COVEY_ELEMENT_FLOAT64 == 1 &&
                    COVEY_ELEMENT_INT32 == 2 && COVEY_ELEMENT_INT64 == 3 && COVEY_ELEMENT_BYTE == 4,
@@ -175,7 +176,8 @@ _Static_assert(COVEY_ELEMENT_FLOAT32 == 0 && COVEY_ELEMENT_FLOAT64 == 1 &&
 _Static_assert(COVEY_SUM == 0 && COVEY_PRODUCT == 1 && COVEY_MIN == 2 && COVEY_MAX == 3,
                "an operation has changed");
 _Static_assert(COVEY_UPDATE_ON_SERVERS == 0 && COVEY_UPDATE_ON_MEMBERS == 1 &&
-                   COVEY_UPDATE_BY_PROGRAM == 2 && COVEY_FEEDBACK_NEVER == 0 && COVEY_FEEDBACK_INT8 == 1 &&
+                   COVEY_UPDATE_BY_PROGRAM == 2 && COVEY_FEEDBACK_NEVER == 0 && COVEY_FEEDBACK_8BIT == 1 &&
+                   COVEY_FEEDBACK_INT8 == 1 &&
                    COVEY_FEEDBACK_ALWAYS == 2 && COVEY_COMBINE_MEAN == 0 && COVEY_COMBINE_ADASUM == 1,
                "a choice of covey_step_options has changed");
 _Static_assert(COVEY_PASS_GO_ON == 0 && COVEY_PASS_MEET == 1,

@@ -47,8 +47,8 @@ absl::StatusOr<worker::HybridOptions> HybridOptionsOf(const covey_step_options* 
     case COVEY_FEEDBACK_NEVER:
       hybrid.error_feedback = worker::ErrorFeedback::kNever;
       break;
-    case COVEY_FEEDBACK_INT8:
-      hybrid.error_feedback = worker::ErrorFeedback::kInt8;
+    case COVEY_FEEDBACK_8BIT:
+      hybrid.error_feedback = worker::ErrorFeedback::kEightBits;
       break;
     case COVEY_FEEDBACK_ALWAYS:
       hybrid.error_feedback = worker::ErrorFeedback::kAlways;
@@ -56,7 +56,7 @@ absl::StatusOr<worker::HybridOptions> HybridOptionsOf(const covey_step_options* 
     default:
       return absl::InvalidArgumentError(
           absl::StrCat("covey_step_options.error_feedback is ", options.error_feedback,
-                       "; use COVEY_FEEDBACK_NEVER, COVEY_FEEDBACK_INT8 or COVEY_FEEDBACK_ALWAYS"));
+                       "; use COVEY_FEEDBACK_NEVER, COVEY_FEEDBACK_8BIT or COVEY_FEEDBACK_ALWAYS"));
   }
   switch (options.combine) {
     case COVEY_COMBINE_MEAN:

@@ -3,6 +3,7 @@
 // Every public method of ParameterClient, against a scheduler and a server behind real sockets.
 #include "client/parameter_client.h"
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "common/contract/contract.h"
+#include "common/tensor/wire_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/scheduler.pb.h"
@@ -92,6 +94,30 @@ TEST_F(ParameterClientTest, PushesAndPulls) {
   const auto counters = client_->GetCounters();
   ASSERT_TRUE(counters.ok()) << counters.status();
   EXPECT_EQ(counters->lost_pushes, 0u);
+}
+
+TEST_F(ParameterClientTest, AGradientHasExactlyTheBytesOfItsFormat) {
+  constexpr uint64_t kElements = 1000;
+  proto::TableSpec spec = Spec("w");
+  spec.set_shape(0, kElements);
+  const absl::StatusOr<Table> table = client_->CreateTable(spec);
+  ASSERT_TRUE(table.ok()) << table.status();
+  const std::vector<float> gradient(kElements, 1);
+  const auto bytes_in = [&](WireFormat format) {
+    const uint64_t before = client_->GetCounters()->bytes_sent;
+    EXPECT_TRUE(client_->Push(*table, gradient, {.format = format}).Wait().ok());
+    EXPECT_TRUE(client_->Flush(kPatience).ok());
+    return client_->GetCounters()->bytes_sent - before;
+  };
+  const std::map<WireFormat, uint64_t> bytes = {
+      {WireFormat::kFloat32, 4000},     {WireFormat::kFloat16, 2000},
+      {WireFormat::kBfloat16, 2000},    {WireFormat::kInt8Block, 1016},
+      {WireFormat::kFloat16Block, 2016}, {WireFormat::kFloat8Block, 1016}};
+  const uint64_t header = bytes_in(WireFormat::kFloat32) - 4000;
+  for (const WireFormat format : kWireFormats) {
+    // The header of another format names it, in two bytes.
+    EXPECT_NEAR(bytes_in(format), header + bytes.at(format), 2) << WireFormatName(format);
+  }
 }
 
 // Adam, in three shards of sixteen.

@@ -6,23 +6,29 @@ from tests import report
 from tests.process import cluster, network, network_cluster
 
 # Bytes per element.
-_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1 + 4 / 256}
+_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1 + 4 / 256,
+          "scaled-float16": 2 + 4 / 256, "float8": 1 + 4 / 256}
 # The largest difference of the loss from that of float32.
-_LOSS_TOLERANCE = {"float16": 0.005, "bfloat16": 0.005, "int8": 0.01}
+_LOSS_TOLERANCE = {"float16": 0.005, "bfloat16": 0.005, "int8": 0.01, "scaled-float16": 0.005,
+                   "float8": 0.01}
 
 
 class LossTest(cluster.ProcessTest):
     """The loss of Fashion-MNIST under bsp, where runs differ only in the format."""
 
-    def loss(self, wire):
-        result = self.result_of(1, 2, [
-            cluster.FASHION_MNIST, "--contract", "bsp", "--epochs", 2, "--hidden", 64, "--batch", 64,
-            # Each worker gets the same samples in each run.
-            "--fixed-split",
-            # Small, so that rounding does not lead to a different minimum.
-            "--learning-rate", 0.02, "--wire", wire])
-        print(f"{wire}: loss {result['train_loss']:.5f}, test accuracy {result['test_accuracy']}",
-              flush=True)
+    @staticmethod
+    def command(wire, scale):
+        return [cluster.FASHION_MNIST, "--contract", "bsp", "--epochs", 2, "--hidden", 64,
+                "--batch", 64, "--wire", wire, "--loss-scale", scale,
+                # Each worker gets the same samples in each run.
+                "--fixed-split",
+                # Small, so that rounding does not lead to a different minimum.
+                "--learning-rate", 0.02]
+
+    def loss(self, wire, scale=1):
+        result = self.result_of(1, 2, self.command(wire, scale))
+        print(f"{wire}, loss times {scale}: loss {result['train_loss']:.5f}, "
+              f"test accuracy {result['test_accuracy']}", flush=True)
         return result["train_loss"]
 
     def test_fewer_bits_lose_little(self):
@@ -33,6 +39,18 @@ class LossTest(cluster.ProcessTest):
                 self.assertAlmostEqual(1, loss / exact, delta=tolerance)
                 # Otherwise the format was not used.
                 self.assertNotEqual(exact, loss)
+
+
+    def test_gradients_of_any_size_need_no_common_scale(self):
+        # The scale with which PyTorch's GradScaler begins. Sums over a step's samples pass 65504.
+        scale = 2 ** 16
+        exact = self.loss("float32", scale)
+        for wire in ("scaled-float16", "float8"):
+            self.assertAlmostEqual(1, self.loss(wire, scale) / exact, delta=_LOSS_TOLERANCE[wire])
+        # Otherwise the gradients are of a size that needs no scale.
+        run = self.start_run(1, 2, self.command("float16", scale))
+        self.assertEqual(1, run.exit_code(), run)
+        self.assertTrue(any("inf at element" in line for line in run.lines("stderr")), run)
 
 
 class BytesTest(cluster.ProcessTest):

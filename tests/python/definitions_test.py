@@ -82,7 +82,9 @@ class DefinitionsTest(unittest.TestCase):
         self.assertEqual(3, json.loads(rows.to_json())["norm_gate"]["factor"])
 
     def test_wire(self):
-        self.assertEqual("WIRE_INT8_BLOCK", _fields(wire="int8")["gradient_format"])
+        for wire, format_name in (("int8", "WIRE_INT8_BLOCK"), ("float8", "WIRE_FLOAT8_BLOCK"),
+                                  ("scaled-float16", "WIRE_FLOAT16_BLOCK")):
+            self.assertEqual(format_name, _fields(wire=wire)["gradient_format"])
         with self.assertRaisesRegex(ValueError, "bfloat16"):
             _fields(wire="fp16")
 

@@ -36,6 +36,10 @@ double ErrorOf(WireFormat format) {
       return std::ldexp(1.0, -8);
     case WireFormat::kInt8Block:
       return 1.0 / 253;
+    case WireFormat::kFloat16Block:
+      return std::ldexp(1.0, -11);
+    case WireFormat::kFloat8Block:
+      return std::ldexp(1.0, -4);
   }
   return 0;
 }

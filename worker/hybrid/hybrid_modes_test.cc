@@ -139,7 +139,8 @@ TEST(HybridModesTest, EncodedGradientsAreSmallerAndEverybodyHasTheSameBits) {
   Fleet plain(3, SgdModel(0.25));
   plain.PullAll();
   Descend(plain, 10);
-  for (const auto format : {proto::WIRE_FLOAT16, proto::WIRE_BFLOAT16, proto::WIRE_INT8_BLOCK}) {
+  for (const auto format : {proto::WIRE_FLOAT16, proto::WIRE_BFLOAT16, proto::WIRE_INT8_BLOCK,
+                            proto::WIRE_FLOAT16_BLOCK, proto::WIRE_FLOAT8_BLOCK}) {
     Model model = SgdModel(0.25);
     model.spec.set_gradient_format(format);
     Fleet encoded(3, model);
@@ -153,14 +154,39 @@ TEST(HybridModesTest, EncodedGradientsAreSmallerAndEverybodyHasTheSameBits) {
       }
     }
     EXPECT_GT(worst, 0);
-    EXPECT_LT(worst, 0.01);
+    EXPECT_LT(worst, format == proto::WIRE_FLOAT8_BLOCK ? 0.05 : 0.01);
     // FakeServer has seen that each push has exactly the bytes of its format.
-    if (format == proto::WIRE_INT8_BLOCK) {
-      EXPECT_LT(encoded.server.push_bytes, plain.server.push_bytes);
-    } else {
+    if (format == proto::WIRE_FLOAT16 || format == proto::WIRE_BFLOAT16) {
       EXPECT_EQ(2 * encoded.server.push_bytes, plain.server.push_bytes);
+    } else {
+      EXPECT_LT(encoded.server.push_bytes, plain.server.push_bytes);
     }
   }
+}
+
+// A model in other units: gradients are `unit` times as large, and so is 1 / rate.
+TEST(HybridModesTest, AScaleForEachBlockKeepsGradientsOfAnySize) {
+  const auto learned = [](proto::WireFormat format, float unit) {
+    Model model = SgdModel(0.25f / unit);
+    model.spec.set_gradient_format(format);
+    Fleet fleet(2, model);
+    fleet.PullAll();
+    const std::vector<float> first = fleet.values[{0, 0}];
+    for (int step = 0; step < 4; ++step) {
+      fleet.Step({8, 8}, [unit](uint32_t, size_t, std::vector<float>& gradient) {
+        std::fill(gradient.begin(), gradient.end(), -unit);
+      });
+    }
+    return fleet.AllOk() ? fleet.values[{0, 0}][1] - first[1] : NAN;
+  };
+  for (const float unit : {1e-9f, 1e-3f, 1e3f, 1e6f, 1e12f}) {
+    for (const auto format : {proto::WIRE_FLOAT16_BLOCK, proto::WIRE_FLOAT8_BLOCK}) {
+      EXPECT_NEAR(learned(format, unit), 1, 0.02) << unit;
+    }
+  }
+  EXPECT_NEAR(learned(proto::WIRE_FLOAT16, 1e-3f), 1, 0.01);
+  EXPECT_EQ(learned(proto::WIRE_FLOAT16, 1e-9f), 0) << "sums below 3e-8 become 0";
+  EXPECT_FALSE(std::isfinite(learned(proto::WIRE_FLOAT16, 1e6f))) << "larger ones infinite";
 }
 
 TEST(HybridModesTest, ErrorFeedbackKeepsWhatRoundingLoses) {
@@ -183,7 +209,7 @@ TEST(HybridModesTest, ErrorFeedbackKeepsWhatRoundingLoses) {
     return fleet.values[{0, 0}][1] - first[1];
   };
   EXPECT_EQ(learned(ErrorFeedback::kNever), 0);
-  EXPECT_NEAR(learned(ErrorFeedback::kInt8), 20, 2);
+  EXPECT_NEAR(learned(ErrorFeedback::kEightBits), 20, 2);
 }
 
 // What a group pushes in the steps 7 to 12, by table, shard and step.
@@ -218,7 +244,7 @@ PushedSums SumsAfterStep6(uint32_t members, uint64_t first_step, uint64_t flush_
 
 TEST(HybridModesTest, MembersThatBeginAfterAFlushPushWhatTheOthersWouldHave) {
   for (const uint32_t members : {1, 3}) {
-    for (const auto& [when, format] : {std::pair(ErrorFeedback::kInt8, proto::WIRE_INT8_BLOCK),
+    for (const auto& [when, format] : {std::pair(ErrorFeedback::kEightBits, proto::WIRE_INT8_BLOCK),
                                        std::pair(ErrorFeedback::kAlways, proto::WIRE_FLOAT16),
                                        std::pair(ErrorFeedback::kAlways, proto::WIRE_BFLOAT16)}) {
       const auto are_equal = [&, when = when, format = format](uint64_t flush_steps) {

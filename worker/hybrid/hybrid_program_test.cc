@@ -104,7 +104,8 @@ TEST_P(ProgramMeanTest, GradientsMayLieWhereTheMeanGoes) {
 }
 
 TEST(HybridProgramTest, EncodedMeansAreTheSameBitsOnAllMembers) {
-  for (const auto format : {proto::WIRE_FLOAT16, proto::WIRE_BFLOAT16, proto::WIRE_INT8_BLOCK}) {
+  for (const auto format : {proto::WIRE_FLOAT16, proto::WIRE_BFLOAT16, proto::WIRE_INT8_BLOCK,
+                            proto::WIRE_FLOAT16_BLOCK, proto::WIRE_FLOAT8_BLOCK}) {
     Model model;
     model.spec.set_gradient_format(format);
     Fleet fleet(3, model, ProgramOptions());

@@ -132,8 +132,10 @@ TEST(TablePlanTest, ErrorFeedbackFollowsTheFormat) {
     return (*plans)[0].gradient.error_feedback;
   };
   EXPECT_FALSE(feedback(proto::WIRE_FLOAT32, ErrorFeedback::kAlways));
-  EXPECT_TRUE(feedback(proto::WIRE_INT8_BLOCK, ErrorFeedback::kInt8));
-  EXPECT_FALSE(feedback(proto::WIRE_FLOAT16, ErrorFeedback::kInt8));
+  EXPECT_TRUE(feedback(proto::WIRE_INT8_BLOCK, ErrorFeedback::kEightBits));
+  EXPECT_TRUE(feedback(proto::WIRE_FLOAT8_BLOCK, ErrorFeedback::kEightBits));
+  EXPECT_FALSE(feedback(proto::WIRE_FLOAT16, ErrorFeedback::kEightBits));
+  EXPECT_FALSE(feedback(proto::WIRE_FLOAT16_BLOCK, ErrorFeedback::kEightBits));
   EXPECT_TRUE(feedback(proto::WIRE_FLOAT16, ErrorFeedback::kAlways));
   EXPECT_FALSE(feedback(proto::WIRE_INT8_BLOCK, ErrorFeedback::kNever));
 }

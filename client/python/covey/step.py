@@ -13,7 +13,8 @@ from covey.definitions import TableSpec
 from covey.worker import Worker
 
 _UPDATE = {"servers": 0, "members": 1, "program": 2}
-_FEEDBACK = {"never": 0, "int8": 1, "always": 2}
+# "int8" is a second name of "8bit".
+_FEEDBACK = {"never": 0, "8bit": 1, "int8": 1, "always": 2}
 _COMBINE = {"mean": 0, "adasum": 1}
 
 
@@ -50,7 +51,7 @@ class Step:
     """
 
     def __init__(self, worker: Worker, tensors: Sequence[tuple[TableSpec, Any]], *,
-                 update: str = "servers", lag: int = 0, error_feedback: str = "int8",
+                 update: str = "servers", lag: int = 0, error_feedback: str = "8bit",
                  rate_factors: Sequence[float] | None = None,
                  max_gradient_norm: float | None = None, combine: str = "mean") -> None:
         """Creates the tables and gets their values.
@@ -61,8 +62,8 @@ class Step:
             update: "servers"; "members": no server is in the way; or "program". The last two are
                 for one group and tables under "bsp".
             lag: 0, or 1: a step computes with the values of the step before last; 0 with "program".
-            error_feedback: for which wire formats rounding errors are kept: "never", "int8",
-                "always".
+            error_feedback: for which wire formats rounding errors are kept: "never"; "8bit", for
+                int8 and float8; "always".
             rate_factors: of each tensor, as for set_rate_factor; None = 1 each.
             max_gradient_norm: the group's mean gradient of each step is scaled down to this norm
                 over all tensors when it is larger. Submit all tensors before you wait for one.

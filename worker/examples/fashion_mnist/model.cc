@@ -150,7 +150,8 @@ absl::StatusOr<typename Perceptron<Scalar>::Outcome> Perceptron<Scalar>::Forward
     const std::span<Scalar> logits = output.subspan(i * options_.classes, options_.classes);
     const auto guess = std::max_element(logits.begin(), logits.end()) - logits.begin();
     outcome.correct += static_cast<size_t>(guess) == labels[i];
-    outcome.loss += SoftmaxCrossEntropy(logits, labels[i], Scalar{1} / batch_size_) / batch_size_;
+    const Scalar weight = static_cast<Scalar>(options_.loss_scale) / batch_size_;
+    outcome.loss += SoftmaxCrossEntropy(logits, labels[i], weight) / batch_size_;
   }
   return outcome;
 }

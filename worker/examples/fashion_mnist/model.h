@@ -47,6 +47,7 @@ class Perceptron {
     size_t hidden = 0;
     size_t classes = 0;
     size_t batch_size_max = 0;
+    double loss_scale = 1;  // factor of all gradients; not of Outcome::loss
   };
   struct Outcome {
     double loss = 0;     // Mean over the batch; 0 for an empty one.

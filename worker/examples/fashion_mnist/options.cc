@@ -12,6 +12,7 @@ absl::Status Options::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--epochs", epochs, 1, 1000));
   COVEY_RETURN_IF_ERROR(InRange("--batch", batch, 1, 4096));
   COVEY_RETURN_IF_ERROR(InRange("--learning-rate", learning_rate, 1e-6, 100.0));
+  COVEY_RETURN_IF_ERROR(InRange("--loss-scale", loss_scale, 1e-6, 1e9));
   COVEY_RETURN_IF_ERROR(InRange("--momentum", momentum, 0.0, 0.9999));
   COVEY_RETURN_IF_ERROR(InRange("--outer-learning-rate", outer_learning_rate, 1e-6, 10.0));
   COVEY_RETURN_IF_ERROR(InRange("--outer-momentum", outer_momentum, 0.0, 0.9999));
@@ -40,6 +41,8 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("automatic-momentum", &automatic_momentum,
               "under ssp and async, servers subtract the momentum that asynchrony adds");
   examples::AddWireFormat(options, &wire);
+  options.Add("loss-scale", &loss_scale,
+              "factor of the loss, which the learning rate makes good; for --wire float16");
   options.Add("update-on-members", &update_on_members,
               "members run the optimizer instead of servers; for one group under bsp");
   options.Add("adasum", &adasum,

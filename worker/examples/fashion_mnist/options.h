@@ -42,6 +42,10 @@ struct Options {
   bool automatic_momentum = true;
   // The gradients' format on the wire; less than 32 bits sends less and rounds more.
   WireFormat wire = WireFormat::kFloat32;
+  // Factor of the loss, 1e-6 to 1e9; the learning rate is divided by it. With `wire` float16 it
+  // keeps the sums of gradients in the range of the format, as torch.amp.GradScaler does; formats
+  // with scales of their own, and float32, need none.
+  double loss_scale = 1;
   // True: the group's members run the optimizer, each for its part, and servers only provide the
   // initial values; for one group under bsp.
   bool update_on_members = false;

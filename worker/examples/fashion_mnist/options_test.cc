@@ -39,7 +39,8 @@ TEST(OptionsTest, ReadsEveryFlag) {
   Options options;
   const absl::Status status =
       Load({"--contract", "ssp:2", "--epochs=3", "--batch", "17", "--learning-rate", "0.25",
-            "--momentum", "0.5", "--hidden=200", "--seed=9", "--data-dir", "/data"},
+            "--momentum", "0.5", "--hidden=200", "--seed=9", "--data-dir", "/data", "--loss-scale",
+            "1024"},
            options);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(options.contract, (Contract{.kind = Contract::Kind::kSsp, .staleness = 2}));
@@ -49,6 +50,7 @@ TEST(OptionsTest, ReadsEveryFlag) {
   EXPECT_EQ(options.momentum, 0.5);
   EXPECT_EQ(options.hidden, 200u);
   EXPECT_EQ(options.seed, 9u);
+  EXPECT_EQ(options.loss_scale, 1024);
   EXPECT_EQ(options.data_dir, "/data");
   EXPECT_TRUE(options.automatic_momentum);
   EXPECT_FALSE(options.stop_at_target);
@@ -72,6 +74,7 @@ TEST(OptionsTest, RefusesWhatIsUnknownOrOutOfRange) {
   EXPECT_THAT(ErrorOf({"--seed", "-1"}), HasSubstr("--seed"));
   EXPECT_THAT(ErrorOf({"--momentum", "1"}), HasSubstr("--momentum is 1"));
   EXPECT_THAT(ErrorOf({"--learning-rate", "nan"}), HasSubstr("--learning-rate"));
+  EXPECT_THAT(ErrorOf({"--loss-scale", "0"}), HasSubstr("--loss-scale is 0"));
   EXPECT_THAT(ErrorOf({"--target-accuracy", "88"}), HasSubstr("--target-accuracy is 88"));
   EXPECT_THAT(ErrorOf({"--lag", "2"}), HasSubstr("--lag is 2; choose 0 to 1"));
   EXPECT_THAT(ErrorOf({"--evaluate-every", "0"}), HasSubstr("--evaluate-every is 0"));

@@ -57,7 +57,7 @@ proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, ui
   optimizer.set_momentum(options.momentum);
   proto::LearningRate& rate =
       is_local ? *spec.mutable_inner_learning_rate() : *spec.mutable_learning_rate();
-  rate.set_base(options.learning_rate);
+  rate.set_base(options.learning_rate / options.loss_scale);
   rate.set_warmup_samples(schedule_samples / kWarmupShare);
   rate.set_decay(proto::LearningRate::COSINE);
   rate.set_decay_samples(schedule_samples);
@@ -129,7 +129,8 @@ class Training {
         model_({.inputs = kImagePixels,
                 .hidden = options.hidden,
                 .classes = kClasses,
-                .batch_size_max = std::max(batch_max_, kEvaluationBatch)}),
+                .batch_size_max = std::max(batch_max_, kEvaluationBatch),
+                .loss_scale = options.loss_scale}),
         order_({.sample_count = training.size(),
                 .batch_size = options.batch,
                 .rank = worker.rank(),
