@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/snapshots/loss_budget.h"
 
+#include <algorithm>
+
 namespace covey::scheduler {
 
 void LossBudget::OnLoad(NodeId server, const proto::ServerLoad& load) {
@@ -15,7 +17,7 @@ void LossBudget::OnDeparture(NodeId server) {
 
 absl::Time LossBudget::NextFlush(absl::Time begun) const {
   if (state_.view().has_closing() || !wants_flush_) return absl::InfiniteFuture();
-  return begun + options_.flush_every;
+  return begun + options_.flush_every - std::min(took_, options_.flush_every);
 }
 
 void LossBudget::Watch(absl::Time now, absl::Time cut, const std::string& waits_for) {
@@ -31,7 +33,8 @@ void LossBudget::Watch(absl::Time now, absl::Time cut, const std::string& waits_
 
 void LossBudget::OnComplete(absl::Time now, absl::Time cut) {
   Look();
-  if (now <= cut + options_.flush_every) is_behind_ = false;
+  took_ = std::max(absl::ZeroDuration(), now - cut);
+  if (took_ <= options_.flush_every) is_behind_ = false;
 }
 
 void LossBudget::FillStatus(absl::Time now, proto::StatusReply& reply) const {

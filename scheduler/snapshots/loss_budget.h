@@ -14,6 +14,10 @@ namespace covey::scheduler {
 // Keeps the job's updates at risk within what it may lose (JobDurability): when the next flush is
 // due, and whether flushes keep up with their interval.
 //
+// An update is at risk until the next cut after it is in the store. So flushes follow each other in
+// the interval less the time that the newest one took from its cut on: then nothing at risk is
+// older than the interval, if the next one takes no longer.
+//
 // A flush falls behind when the state at its cut is not in the store when the next cut was to be.
 // An event says so, once until a flush has been in time.
 //
@@ -53,6 +57,7 @@ class LossBudget {
   ClusterState& state_;
   UpdatesAtRisk at_risk_;
   bool wants_flush_ = false;  // an update is at risk
+  absl::Duration took_;       // the newest snapshot, from its cut until it was in the store
   bool is_behind_ = false;
 };
 

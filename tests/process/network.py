@@ -149,6 +149,19 @@ def _shape(device, bits_per_second, namespace=None, burst_min=_BURST_BYTES_MIN):
              "rate", f"{bits_per_second}bit", "burst", burst, "limit", burst + queue)
 
 
+def _counters(device):
+    """Bytes that (left, reached) this thread's namespace through a device."""
+    with open("/proc/thread-self/net/dev", encoding="ascii") as file:
+        [line] = [line for line in file if line.strip().startswith(f"{device}:")]
+    numbers = line.partition(":")[2].split()
+    return int(numbers[8]), int(numbers[0])
+
+
+def loopback_bytes():
+    """Bytes that this process and its children have sent over loopback; after enter()."""
+    return _counters("lo")[0]
+
+
 def shape_loopback(test, bits_per_second):
     """Limits the rate of this process's and its children's loopback, until `test` ends."""
     enter()
@@ -172,9 +185,14 @@ class Namespace:
         self.enter_and("sh", "-c", f"echo {number} > {folder}/all/disable_ipv6"
                        f" && echo {number} > {folder}/default/disable_ipv6")
 
+    @property
+    def path(self):
+        """A file that stands for it, as setns() takes it."""
+        return f"{_NAMES}/{self.name}"
+
     def command(self):
         """The prefix of a command line that runs here."""
-        return [_tool("nsenter"), f"--net={_NAMES}/{self.name}", "--"]
+        return [_tool("nsenter"), f"--net={self.path}", "--"]
 
     def enter_and(self, *command):
         return _execute(*self.command(), *command)
@@ -188,10 +206,7 @@ class Namespace:
         Without a process of its own, so that many devices are read within milliseconds.
         """
         with _inside(self.name):
-            with open("/proc/thread-self/net/dev", encoding="ascii") as file:
-                [line] = [line for line in file if line.strip().startswith(f"{device}:")]
-        numbers = line.partition(":")[2].split()
-        return int(numbers[8]), int(numbers[0])
+            return _counters(device)
 
 
 class Node(Namespace):
@@ -408,7 +423,7 @@ class Relayed(_Network):
             # Faults name nodes as their targets; the names of namespaces are internal.
             node = self._add(Node(f"relayed-{index}", f"10.79.0.{index + 1}"))
             self.nodes[name] = node
-            words.append(f"{name}={node.address}={_NAMES}/{node.name}")
+            words.append(f"{name}={node.address}={node.path}")
         options = [] if faults is None else ["--faults", faults]
         self._relay = test.start("relay", [_RELAY, "--seed", seed, *options, "--", *words])
         try:

@@ -2,11 +2,13 @@
 """The network with injected faults really has them, between real sockets."""
 
 import json
+import re
 import sys
 
 from tests import report
-from tests.process import cluster, network
+from tests.process import cluster, network, program
 
+_TRANSPORTS = program.built("tests/relay/relayed_transports")
 _ECHO = """
 import socket
 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -122,6 +124,25 @@ class RelayTest(cluster.ProcessTest):
                               (("los", "a"), "did you mean")):
             with self.assertRaisesRegex(AssertionError, reason):
                 self.relayed.fault(*fault)
+
+    def test_transports_keep_their_promises(self):
+        """The suite of all transports, between machines whose network is bad."""
+        self.relayed.fault("loss", "*", chance=0.01)
+        self.relayed.fault("duplicate", "*", chance=0.05)
+        self.relayed.fault("corrupt", "*", chance=0.005)
+        self.relayed.fault("jitter", "*", by="1ms")
+        suite = self.run_to_end("relayed_transports", [
+            _TRANSPORTS, *(f"{node.address}={node.path}" for node in self.relayed.nodes.values())],
+            seconds=600)
+        self.assertEqual(0, suite.code, suite)
+        [passed] = [re.search(r"\[  PASSED  \] (\d+) tests", line)
+                    for line in suite.lines("stdout") if "PASSED" in line]
+        counts = self.relayed.counts()
+        print(f"{passed.group(1)} tests passed; {counts}", flush=True)
+        self.assertGreaterEqual(int(passed.group(1)), 13)
+        # Otherwise there was nothing to bear.
+        for fate in ("lost", "duplicated", "corrupted"):
+            self.assertGreater(counts[fate], 20)
 
 
 if __name__ == "__main__":

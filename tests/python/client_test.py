@@ -52,9 +52,10 @@ class ClientTest(cluster.ProcessTest):
         result = self.table.push_pull(_floats(-1), out).wait()
         self.assertIs(out, result.values)
         self.assertEqual([3.0] * _ELEMENTS, list(out))
-        self.table.push(_floats(-8), samples=4, wire="bfloat16").wait()
+        for wire in ("float16", "bfloat16", "scaled-float16", "float8"):
+            self.table.push(_floats(-8), samples=4, wire=wire).wait()
         self.client.flush()
-        self.assertEqual([5.0] * _ELEMENTS, self.pulled())
+        self.assertEqual([11.0] * _ELEMENTS, self.pulled())
 
     def test_uses_memory_in_place(self):
         values = _floats()

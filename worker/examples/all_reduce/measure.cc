@@ -46,6 +46,7 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("repetitions", &repetitions, "measured sums");
   options.Add("compute-milliseconds", &compute_milliseconds,
               "computation of each member while a sum is under way");
+  options.Add("overlap", &overlap, "false: the sum begins when the computation has ended");
 }
 
 absl::Duration Outcome::Median() const {
@@ -81,9 +82,13 @@ absl::StatusOr<Outcome> Measure(worker::Group& group, const Options& options,
     FillWithTerms(group.rank(), data);
     COVEY_RETURN_IF_ERROR(group.Barrier().Wait());
     const absl::Time start = now();
+    const auto compute = [&] {
+      while (now() - start < absl::Milliseconds(options.compute_milliseconds)) {
+      }
+    };
+    if (!options.overlap) compute();
     worker::Handle sum = group.AllReduce(data);
-    while (now() - start < absl::Milliseconds(options.compute_milliseconds)) {
-    }
+    if (options.overlap) compute();
     COVEY_RETURN_IF_ERROR(sum.Wait());
     // The first repetition meets cold connections and untouched memory.
     if (repetition > 0) outcome.durations.push_back(now() - start);

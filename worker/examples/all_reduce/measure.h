@@ -22,6 +22,8 @@ struct Options {
   // While a sum is under way, each member computes for so long without a call, 0 to 60,000; then it
   // waits for the sum.
   double compute_milliseconds = 0;
+  // False: the sum begins when the computation has ended.
+  bool overlap = true;
 
   // INVALID_ARGUMENT: names the flag, its value and the range.
   absl::Status Validate() const;

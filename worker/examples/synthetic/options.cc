@@ -87,6 +87,7 @@ absl::Status Options::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--step-noise", step_noise, 0, 2));
   COVEY_RETURN_IF_ERROR(InRange("--learning-rate", learning_rate, 1e-6, 1));
   COVEY_RETURN_IF_ERROR(InRange("--lag", lag, 0, 1));
+  COVEY_RETURN_IF_ERROR(InRange("--bucket-kib", bucket_kib, 0, 1 << 20));
   return InRange("--spread", spread, 0, 1000);
 }
 
@@ -109,6 +110,8 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("update-on-members", &update_on_members,
               "members run the optimizer instead of servers; for one group under bsp");
   options.Add("lag", &lag, "steps by which the values lag: 0 or 1");
+  options.Add("bucket-kib", &bucket_kib,
+              "KiB of the buckets in which small tensors travel; 0 = each tensor travels alone");
   options.Add("learning-rate", &learning_rate, "rate of gradient descent; 1 converges in one step");
   options.Add("adam", &adam,
               "Adam instead of gradient descent; it keeps two more numbers per value");

@@ -58,6 +58,9 @@ struct Options {
   // 0 or 1. With 1, a step computes with the values of the step before last, which hides
   // communication behind a whole step's computation.
   uint32_t lag = 0;
+  // KiB of the buckets in which small tensors travel together, 0 to 1,048,576
+  // (worker/hybrid_options.h, FusionLimits). 0 = each tensor travels alone.
+  uint64_t bucket_kib = 1024;
   // Rate of plain gradient descent, 1e-6 to 1. The loss is quadratic with curvature 1, so a rate of
   // 1 reaches the optimum in one step.
   double learning_rate = 0.1;

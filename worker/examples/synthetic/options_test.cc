@@ -54,6 +54,7 @@ TEST(OptionsTest, RefusesWhatMakesNoSense) {
   EXPECT_THAT(ErrorOf({"--slow", "3:0"}), HasSubstr("RANK:FACTOR"));
   EXPECT_THAT(ErrorOf({"--slow", "3:nan"}), HasSubstr("RANK:FACTOR"));
   EXPECT_THAT(ErrorOf({"--lag", "2"}), HasSubstr("--lag is 2; choose 0 to 1"));
+  EXPECT_THAT(ErrorOf({"--bucket-kib", "2000000"}), HasSubstr("--bucket-kib is 2e+06"));
   EXPECT_THAT(ErrorOf({"--hang", "3:5"}), HasSubstr("RANK:STEP:SECONDS"));
   EXPECT_THAT(ErrorOf({"--hang", "3:5:-1"}), HasSubstr("RANK:STEP:SECONDS"));
   EXPECT_THAT(ErrorOf({"--step-noise", "nan"}), HasSubstr("--step-noise"));

@@ -58,7 +58,8 @@ proto::TableSpec TableOf(const Options& options, size_t tensor) {
 worker::HybridOptions HybridOptionsOf(const Options& options) {
   return {.synchronization = options.update_on_members ? worker::Synchronization::kDistributed
                                                        : worker::Synchronization::kCentralized,
-          .lag = options.lag};
+          .lag = options.lag,
+          .fusion = {.bucket_bytes = options.bucket_kib << 10}};
 }
 
 struct Model {
