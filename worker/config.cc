@@ -66,9 +66,10 @@ void WorkerConfig::AddTo(ConfigFile& options) {
   AddParsed(options, "collective", &collective, ParseAlgorithm, AlgorithmName,
             "algorithm of collectives: auto, direct, ring, multi-ring, hierarchical, "
             "halving-doubling, tree or one-shot");
-  AddParsed(options, "collective-wire", &collective_wire, ParseWireFormat, WireFormatName,
-            "encoding of the program's own collectives: float32, float16, bfloat16, scaled-float16, "
-            "int8 or float8");
+  AddParsed(
+      options, "collective-wire", &collective_wire, ParseWireFormat, WireFormatName,
+      "encoding of the program's own collectives: float32, float16, bfloat16, scaled-float16, "
+      "int8, float8 or topk");
 }
 
 }  // namespace covey::worker

@@ -52,7 +52,7 @@ inline constexpr uint32_t kAdasumMembersMax = 64;
 // gradient. Costs as much memory as the gradients.
 enum class ErrorFeedback {
   kNever,
-  kEightBits,          // int8 and float8
+  kEightBits,          // int8, float8 and topk
   kInt8 = kEightBits,  // a second name
   kAlways,
 };

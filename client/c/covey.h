@@ -179,7 +179,8 @@ enum {
   COVEY_BFLOAT16 = 2,
   COVEY_INT8 = 3,
   COVEY_SCALED_FLOAT16 = 4,
-  COVEY_FLOAT8 = 5
+  COVEY_FLOAT8 = 5,
+  COVEY_TOPK = 6
 };
 
 typedef struct covey_push_options {
@@ -773,7 +774,7 @@ typedef struct covey_step covey_step;
 /* BY_PROGRAM: the values of a step are the group's mean gradient, weighted by samples, and the program
  * updates its own parameters with it (worker/hybrid_options.h, Synchronization::kProgram). */
 enum { COVEY_UPDATE_ON_SERVERS = 0, COVEY_UPDATE_ON_MEMBERS = 1, COVEY_UPDATE_BY_PROGRAM = 2 };
-/* 8BIT: for COVEY_INT8 and COVEY_FLOAT8. INT8 is a second name of it. */
+/* 8BIT: for COVEY_INT8, COVEY_FLOAT8 and COVEY_TOPK. INT8 is a second name of it. */
 enum {
   COVEY_FEEDBACK_NEVER = 0,
   COVEY_FEEDBACK_8BIT = 1,

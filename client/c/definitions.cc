@@ -96,7 +96,7 @@ absl::StatusOr<WireFormat> FormatOf(int32_t format) {
   return absl::InvalidArgumentError(
       absl::StrCat("wire format ", format,
                    " does not exist; use COVEY_FLOAT32, COVEY_FLOAT16, "
-                   "COVEY_BFLOAT16, COVEY_SCALED_FLOAT16, COVEY_INT8 or COVEY_FLOAT8"));
+                   "COVEY_BFLOAT16, COVEY_SCALED_FLOAT16, COVEY_INT8, COVEY_FLOAT8 or COVEY_TOPK"));
 }
 
 absl::StatusOr<ElementType> ElementTypeOf(int32_t type) {

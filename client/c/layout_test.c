@@ -168,7 +168,7 @@ _Static_assert(COVEY_CANCELLED == 1 && COVEY_INVALID_ARGUMENT == 3 &&
                        COVEY_PERMISSION_DENIED == 7 && COVEY_UNAUTHENTICATED == 16,
                "a code has changed");
 _Static_assert(COVEY_FLOAT32 == 0 && COVEY_FLOAT16 == 1 && COVEY_BFLOAT16 == 2 && COVEY_INT8 == 3 &&
-                   COVEY_SCALED_FLOAT16 == 4 && COVEY_FLOAT8 == 5,
+                   COVEY_SCALED_FLOAT16 == 4 && COVEY_FLOAT8 == 5 && COVEY_TOPK == 6,
                "a format has changed");
 _Static_assert(COVEY_ELEMENT_FLOAT32 == 0 && COVEY_ELEMENT_FLOAT64 == 1 &&
                    COVEY_ELEMENT_INT32 == 2 && COVEY_ELEMENT_INT64 == 3 && COVEY_ELEMENT_BYTE == 4,

@@ -89,6 +89,7 @@ TEST(OuterProduct, ATermIsEncodedByItself) {
     EncodeFactors(format, range, {.terms = 2, .left = left, .right = right}, bytes);
     std::vector<float> memory(10);
     const Factors factors = DecodeFactors(format, range, 2, bytes, memory);
+    if (format == WireFormat::kTopBlock) continue;  // It keeps one factor of each.
     // float8 has three bits of fraction.
     const float part = format == WireFormat::kFloat8Block ? 1 / 16.0f : 1 / 40.0f;
     for (size_t i = 0; i < left.size(); ++i) {

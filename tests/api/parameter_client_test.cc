@@ -110,9 +110,10 @@ TEST_F(ParameterClientTest, AGradientHasExactlyTheBytesOfItsFormat) {
     return client_->GetCounters()->bytes_sent - before;
   };
   const std::map<WireFormat, uint64_t> bytes = {
-      {WireFormat::kFloat32, 4000},     {WireFormat::kFloat16, 2000},
-      {WireFormat::kBfloat16, 2000},    {WireFormat::kInt8Block, 1016},
-      {WireFormat::kFloat16Block, 2016}, {WireFormat::kFloat8Block, 1016}};
+      {WireFormat::kFloat32, 4000},      {WireFormat::kFloat16, 2000},
+      {WireFormat::kBfloat16, 2000},     {WireFormat::kInt8Block, 1016},
+      {WireFormat::kFloat16Block, 2016}, {WireFormat::kFloat8Block, 1016},
+      {WireFormat::kTopBlock, 80}};
   const uint64_t header = bytes_in(WireFormat::kFloat32) - 4000;
   for (const WireFormat format : kWireFormats) {
     // The header of another format names it, in two bytes.

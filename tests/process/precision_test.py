@@ -7,7 +7,7 @@ from tests.process import cluster, network, network_cluster
 
 # Bytes per element.
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1 + 4 / 256,
-          "scaled-float16": 2 + 4 / 256, "float8": 1 + 4 / 256}
+          "scaled-float16": 2 + 4 / 256, "float8": 1 + 4 / 256, "topk": 20 / 256}
 # The largest difference of the loss from that of float32.
 _LOSS_TOLERANCE = {"float16": 0.005, "bfloat16": 0.005, "int8": 0.01, "scaled-float16": 0.005,
                    "float8": 0.01}

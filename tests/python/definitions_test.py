@@ -83,7 +83,8 @@ class DefinitionsTest(unittest.TestCase):
 
     def test_wire(self):
         for wire, format_name in (("int8", "WIRE_INT8_BLOCK"), ("float8", "WIRE_FLOAT8_BLOCK"),
-                                  ("scaled-float16", "WIRE_FLOAT16_BLOCK")):
+                                  ("scaled-float16", "WIRE_FLOAT16_BLOCK"),
+                                  ("topk", "WIRE_TOP_BLOCK")):
             self.assertEqual(format_name, _fields(wire=wire)["gradient_format"])
         with self.assertRaisesRegex(ValueError, "bfloat16"):
             _fields(wire="fp16")

@@ -4,28 +4,22 @@
 // programs do not count.
 
 #include <cstdint>
-#include <ctime>
-#include <iostream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/grouping/group_planner.h"
 #include "common/grouping/throughput_model.h"
 #include "gtest/gtest.h"
+#include "tests/soak/thread_seconds.h"
 
 namespace covey {
 namespace {
 
 constexpr uint32_t kNodes = 9600;
 constexpr uint32_t kRacks = 50;
-
-double ThreadSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 // Speeds differ by a tenth, and one node in a hundred is four times slower.
 std::vector<PlannedWorker> Cluster(uint64_t seed) {
@@ -52,10 +46,10 @@ TEST_P(PlanTimeTest, OfTenThousandNodesIsBelowASecond) {
   model.noise_sigma = 0.08;
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     const std::vector<PlannedWorker> workers = Cluster(seed);
-    const double began = ThreadSeconds();
-    const GroupPlan plan = PlanGroups(workers, {.groups = GetParam(), .model = model});
-    const double seconds = ThreadSeconds() - began;
-    std::cout << plan.groups.size() << " groups of " << kNodes << " nodes in " << seconds << " s\n";
+    GroupPlan plan;
+    const double seconds = ThreadSecondsOf(
+        [&] { plan = PlanGroups(workers, {.groups = GetParam(), .model = model}); });
+    LogInfo("planned", {{"nodes", kNodes}, {"groups", plan.groups.size()}, {"seconds", seconds}});
     EXPECT_LT(seconds, 1);
     EXPECT_FALSE(plan.groups.empty());
   }

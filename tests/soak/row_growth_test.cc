@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <ctime>
 #include <memory>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "server/sparse/row_index.h"
 #include "server/sparse/sparse_shard.h"
+#include "tests/soak/thread_seconds.h"
 
 namespace covey::server {
 namespace {
@@ -22,19 +22,6 @@ namespace {
 constexpr uint64_t kRows = 10'000'000;
 constexpr size_t kBatch = 1'000;
 constexpr size_t kWidth = 8;
-
-double ThreadSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-template <typename Work>
-double SecondsOf(const Work& work) {
-  const double began = ThreadSeconds();
-  work();
-  return ThreadSeconds() - began;
-}
 
 double Percentile(std::vector<double> seconds, double share) {
   std::sort(seconds.begin(), seconds.end());
@@ -49,7 +36,7 @@ class Pulls {
   void Pull(uint64_t keys_end) {
     for (uint64_t& key : keys_) key = random_.Below(keys_end);
     std::sort(keys_.begin(), keys_.end());
-    seconds_.push_back(SecondsOf([&] { shard_.Read(keys_, values_); }));
+    seconds_.push_back(ThreadSecondsOf([&] { shard_.Read(keys_, values_); }));
   }
   const std::vector<double>& seconds() const { return seconds_; }
 
@@ -73,7 +60,7 @@ TEST(RowGrowthTest, PullsAreAsFastWhileTheShardGrows) {
   Pulls growing(*shard);
   for (uint64_t rows = 0; rows < kRows; rows += kBatch) {
     for (uint64_t i = 0; i < kBatch; ++i) keys[i] = rows + i;
-    pushes.push_back(SecondsOf([&] { ASSERT_TRUE(shard->Apply(keys, gradient, 1).ok()); }));
+    pushes.push_back(ThreadSecondsOf([&] { ASSERT_TRUE(shard->Apply(keys, gradient, 1).ok()); }));
     growing.Pull(rows + kBatch);
   }
   ASSERT_EQ(shard->rows(), kRows);
@@ -94,7 +81,7 @@ TEST(RowGrowthTest, PullsAreAsFastWhileTheShardGrows) {
 double SecondsToFill(uint64_t count, uint64_t (*place)(Random&)) {
   RowIndex index;
   Random random(5);
-  return SecondsOf([&] {
+  return ThreadSecondsOf([&] {
     for (uint32_t i = 1; i <= count; ++i) {
       const uint64_t at = place(random);
       index.FindOrInsert(at, i);

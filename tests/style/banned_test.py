@@ -53,7 +53,7 @@ _BANS = [
             "scheduler/main.cc": "dates snapshots",
             "tests/process/outage_probe.cc": "measures",
             "server/sparse/sparse_shard_bench.cc": "measures pauses",
-            "tests/soak/row_growth_test.cc": "measures pauses",
+            "tests/soak/thread_seconds.h": "measures",
             "tests/relay/relay.cc": "is a loop of its own, around devices",
         },
     ),

@@ -40,6 +40,8 @@ double ErrorOf(WireFormat format) {
       return std::ldexp(1.0, -11);
     case WireFormat::kFloat8Block:
       return std::ldexp(1.0, -4);
+    case WireFormat::kTopBlock:
+      return 1;
   }
   return 0;
 }

@@ -26,7 +26,8 @@ void AddWireFormat(ConfigFile& options, WireFormat* field) {
         return absl::OkStatus();
       },
       [field] { return std::string(WireFormatName(*field)); },
-      "format of gradients on the wire: float32, float16, bfloat16, scaled-float16, int8 or float8");
+      "format of gradients on the wire: float32, float16, bfloat16, scaled-float16, int8, float8 "
+      "or topk");
 }
 
 absl::Status InRange(absl::string_view flag, double value, double low, double high) {

@@ -219,12 +219,11 @@ TEST(AdasumGroupTest, TheProgramGetsTheResultInPlaceOfTheMean) {
 }
 
 TEST(AdasumGroupTest, FormatsRoundAndStepsMayLag) {
-  const std::map<proto::WireFormat, double> errors = {
-      {proto::WIRE_FLOAT16, 4e-3},
-      {proto::WIRE_BFLOAT16, 3e-2},
-      {proto::WIRE_INT8_BLOCK, 4e-2},
-      {proto::WIRE_FLOAT16_BLOCK, 4e-3},
-      {proto::WIRE_FLOAT8_BLOCK, 5e-1}};
+  const std::map<proto::WireFormat, double> errors = {{proto::WIRE_FLOAT16, 4e-3},
+                                                      {proto::WIRE_BFLOAT16, 3e-2},
+                                                      {proto::WIRE_INT8_BLOCK, 4e-2},
+                                                      {proto::WIRE_FLOAT16_BLOCK, 4e-3},
+                                                      {proto::WIRE_FLOAT8_BLOCK, 5e-1}};
   for (const auto& [format, error] : errors) {
     Fleet fleet(4, PlainSgd(format), ByAdasum());
     fleet.PullAll();

@@ -134,6 +134,7 @@ TEST(TablePlanTest, ErrorFeedbackFollowsTheFormat) {
   EXPECT_FALSE(feedback(proto::WIRE_FLOAT32, ErrorFeedback::kAlways));
   EXPECT_TRUE(feedback(proto::WIRE_INT8_BLOCK, ErrorFeedback::kEightBits));
   EXPECT_TRUE(feedback(proto::WIRE_FLOAT8_BLOCK, ErrorFeedback::kEightBits));
+  EXPECT_TRUE(feedback(proto::WIRE_TOP_BLOCK, ErrorFeedback::kEightBits));
   EXPECT_FALSE(feedback(proto::WIRE_FLOAT16, ErrorFeedback::kEightBits));
   EXPECT_FALSE(feedback(proto::WIRE_FLOAT16_BLOCK, ErrorFeedback::kEightBits));
   EXPECT_TRUE(feedback(proto::WIRE_FLOAT16, ErrorFeedback::kAlways));

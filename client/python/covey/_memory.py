@@ -17,7 +17,7 @@ _OPERATIONS = {"sum": 0, "product": 1, "min": 2, "max": 3}
 CONTRACT_DECIDES = -1
 
 WIRE_FORMATS = {"float32": 0, "float16": 1, "bfloat16": 2, "int8": 3, "scaled-float16": 4,
-                "float8": 5}
+                "float8": 5, "topk": 6}
 
 
 def wire_number(wire: str | None, absent: int) -> int:

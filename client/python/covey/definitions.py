@@ -136,7 +136,7 @@ def cosine(samples: int, factor: float = 0.0, *, warmup: int = 0) -> dict[str, A
 
 _WIRE = {"float32": "WIRE_FLOAT32", "float16": "WIRE_FLOAT16", "bfloat16": "WIRE_BFLOAT16",
          "int8": "WIRE_INT8_BLOCK", "scaled-float16": "WIRE_FLOAT16_BLOCK",
-         "float8": "WIRE_FLOAT8_BLOCK"}
+         "float8": "WIRE_FLOAT8_BLOCK", "topk": "WIRE_TOP_BLOCK"}
 _COUNT_OF = {"ssp": "staleness", "buffered": "buffer", "local": "local_steps"}
 _OPTION = {"quorum": "quorum", "grace": "grace_ms", "overlap": "overlap_steps",
            "cut": "staleness_cut"}
@@ -176,8 +176,8 @@ class TableSpec:
             `optimizer` is then applied to the changes of all groups.
         initializer: first values: "zeros", a number, uniform(...), normal(...), or "given": a
             program gives them, with Client.initialize() or as the values of a Step.
-        wire: how gradients travel: "float32", "float16", "bfloat16", "scaled-float16", "int8" or
-            "float8". The last three have a scale for each 256 elements.
+        wire: how gradients travel: "float32", "float16", "bfloat16", "scaled-float16", "int8",
+            "float8" or "topk". The last four have a scale for each 256 elements.
         replicas: servers that hold each shard; 0 = two where there are two servers.
         norm_gate: keeps out pushes that are far larger than usual: from norm_gate(). None = none
             is kept out.

@@ -63,7 +63,7 @@ class Step:
                 for one group and tables under "bsp".
             lag: 0, or 1: a step computes with the values of the step before last; 0 with "program".
             error_feedback: for which wire formats rounding errors are kept: "never"; "8bit", for
-                int8 and float8; "always".
+                int8, float8 and topk; "always".
             rate_factors: of each tensor, as for set_rate_factor; None = 1 each.
             max_gradient_norm: the group's mean gradient of each step is scaled down to this norm
                 over all tensors when it is larger. Submit all tensors before you wait for one.

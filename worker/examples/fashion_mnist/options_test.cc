@@ -37,11 +37,10 @@ TEST(OptionsTest, DefaultsAreValid) {
 
 TEST(OptionsTest, ReadsEveryFlag) {
   Options options;
-  const absl::Status status =
-      Load({"--contract", "ssp:2", "--epochs=3", "--batch", "17", "--learning-rate", "0.25",
-            "--momentum", "0.5", "--hidden=200", "--seed=9", "--data-dir", "/data", "--loss-scale",
-            "1024"},
-           options);
+  const absl::Status status = Load({"--contract", "ssp:2", "--epochs=3", "--batch", "17",
+                                    "--learning-rate", "0.25", "--momentum", "0.5", "--hidden=200",
+                                    "--seed=9", "--data-dir", "/data", "--loss-scale", "1024"},
+                                   options);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(options.contract, (Contract{.kind = Contract::Kind::kSsp, .staleness = 2}));
   EXPECT_EQ(options.epochs, 3u);

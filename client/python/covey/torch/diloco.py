@@ -67,7 +67,8 @@ class DiLoCo(torch.optim.Optimizer):
             grace: in seconds.
             prefix: tables are called prefix/name.
             wire: how changes travel in the group, and to the servers unless there is a quorum:
-                "float32", "float16", "bfloat16", "scaled-float16", "int8" or "float8".
+                "float32", "float16", "bfloat16", "scaled-float16", "int8", "float8" or
+                "topk".
             samples_per_step: examples behind each gradient; None = as ElasticLoader gave out, or as
                 `optimizer.samples` says.
             replicas: servers that hold each shard; 0 = two where there are two servers.

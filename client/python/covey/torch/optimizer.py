@@ -145,8 +145,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             contract: how groups relate: "bsp", "ssp:2", "async", "buffered" or "local:16". None =
                 "buffered"; with update="program" it is "bsp".
             prefix: tables are called prefix/name.
-            wire: how gradients travel: "float32", "float16", "bfloat16", "scaled-float16", "int8"
-                or "float8".
+            wire: how gradients travel: "float32", "float16", "bfloat16", "scaled-float16", "int8",
+                "float8" or "topk".
             schedule: of the learning rate, in samples: covey.cosine(...) and so on.
             outer: for "local:H", the optimizer of the groups' changes; nesterov(0.7, 0.9) if None.
             accumulate: calls of backward() per step. Divide the loss by it, as usual.

@@ -86,7 +86,7 @@ struct SnapshotPlan {
   // Of the sparse table.
   proto::TableSpec RowSpec() const;
   WireFormat row_format() const {
-    return HasBlocks(format) ? WireFormat::kFloat16 : format;
+    return format == WireFormat::kInt8Block ? WireFormat::kFloat16 : format;
   }
 };
 
