@@ -8,7 +8,7 @@ _FACTORIZATION = program.built("worker/examples/factorization/factorization")
 
 
 class FilterTest(cluster.ProcessTest):
-    """Which Debian package is a program, by its dependencies and the words about it."""
+    """Which Debian package is a program, from features of packages."""
 
     def train(self, *options):
         result = self.result_of(1, 1, [

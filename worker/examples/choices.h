@@ -14,8 +14,8 @@ namespace covey::examples {
 // --contract bsp, ssp:2, async, buffered, local:16, ... (common/contract/contract.h).
 void AddContract(ConfigFile& options, Contract* field);
 
-// --wire float32, float16, bfloat16, scaled-float16, int8, float8 or topk: the format of gradients on
-// the wire.
+// --wire float32, float16, bfloat16, scaled-float16, int8, float8 or topk: the format of gradients
+// on the wire.
 void AddWireFormat(ConfigFile& options, WireFormat* field);
 
 // INVALID_ARGUMENT "--flag is 7; choose 1 to 5" unless low <= value <= high; NaN is in no range.
