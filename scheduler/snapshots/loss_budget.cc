@@ -4,6 +4,12 @@
 #include <algorithm>
 
 namespace covey::scheduler {
+namespace {
+
+// What is left of the time of a flush when the next one is planned.
+constexpr double kMemory = 0.9;
+
+}  // namespace
 
 void LossBudget::OnLoad(NodeId server, const proto::ServerLoad& load) {
   at_risk_.OnLoad(server, load);
@@ -31,10 +37,10 @@ void LossBudget::Watch(absl::Time now, absl::Time cut, const std::string& waits_
   change.Commit();
 }
 
-void LossBudget::OnComplete(absl::Time now, absl::Time cut) {
+void LossBudget::OnComplete(absl::Time now, absl::Time cut, absl::Duration took) {
   Look();
-  took_ = std::max(absl::ZeroDuration(), now - cut);
-  if (took_ <= options_.flush_every) is_behind_ = false;
+  took_ = std::max(took, kMemory * took_);
+  if (now <= cut + options_.flush_every) is_behind_ = false;
 }
 
 void LossBudget::FillStatus(absl::Time now, proto::StatusReply& reply) const {

@@ -15,8 +15,8 @@ namespace covey::scheduler {
 // due, and whether flushes keep up with their interval.
 //
 // An update is at risk until the next cut after it is in the store. So flushes follow each other in
-// the interval less the time that the newest one took from its cut on: then nothing at risk is
-// older than the interval, if the next one takes no longer.
+// the interval less the time that recent ones took from their cuts on: then nothing at risk is
+// older than the interval, unless a flush takes longer than those before it.
 //
 // A flush falls behind when the state at its cut is not in the store when the next cut was to be.
 // An event says so, once until a flush has been in time.
@@ -44,8 +44,8 @@ class LossBudget {
 
   // A snapshot is under way, whose cut was to be at `cut`. `waits_for`: for users.
   void Watch(absl::Time now, absl::Time cut, const std::string& waits_for);
-  // It is complete, and the newest in the state.
-  void OnComplete(absl::Time now, absl::Time cut);
+  // It is complete, and the newest in the state. `took`: since it was really cut.
+  void OnComplete(absl::Time now, absl::Time cut, absl::Duration took);
 
   void FillStatus(absl::Time now, proto::StatusReply& reply) const;
 
@@ -57,7 +57,7 @@ class LossBudget {
   ClusterState& state_;
   UpdatesAtRisk at_risk_;
   bool wants_flush_ = false;  // an update is at risk
-  absl::Duration took_;       // the newest snapshot, from its cut until it was in the store
+  absl::Duration took_;       // from cut to store: the longest of the recent ones
   bool is_behind_ = false;
 };
 

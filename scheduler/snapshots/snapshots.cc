@@ -305,7 +305,7 @@ void Snapshots::Complete(absl::Time now) {
   }
   change.Commit();
   phase_ = Phase::kIdle;
-  budget_.OnComplete(now, work_.since + kFirstLead);
+  budget_.OnComplete(now, work_.since + kFirstLead, now - work_.cut_at);
 }
 
 void Snapshots::Fail(absl::Time now, const std::string& reason) {
