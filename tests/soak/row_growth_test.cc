@@ -36,7 +36,7 @@ class Pulls {
   void Pull(uint64_t keys_end) {
     for (uint64_t& key : keys_) key = random_.Below(keys_end);
     std::sort(keys_.begin(), keys_.end());
-    seconds_.push_back(ThreadSecondsOf([&] { shard_.Read(keys_, values_); }));
+    seconds_.push_back(ThreadSecondsOf([&] { shard_.Read(keys_, rows_); }));
   }
   const std::vector<double>& seconds() const { return seconds_; }
 
@@ -44,7 +44,7 @@ class Pulls {
   const SparseShard& shard_;
   Random random_{1};
   std::vector<uint64_t> keys_ = std::vector<uint64_t>(kBatch);
-  std::vector<float> values_ = std::vector<float>(kBatch * kWidth);
+  std::vector<uint8_t> rows_ = std::vector<uint8_t>(kBatch * kWidth * sizeof(float));
   std::vector<double> seconds_;
 };
 
