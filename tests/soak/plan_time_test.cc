@@ -37,7 +37,7 @@ std::vector<PlannedWorker> Cluster(uint64_t seed) {
 
 class PlanTimeTest : public ::testing::TestWithParam<size_t> {};
 // 0 = the planner chooses the number of groups.
-INSTANTIATE_TEST_SUITE_P(Groups, PlanTimeTest, ::testing::Values(0, 1, 16, 50, 200));
+INSTANTIATE_TEST_SUITE_P(Groups, PlanTimeTest, ::testing::Values(0, 4, 16, 50, 200));
 
 TEST_P(PlanTimeTest, OfTenThousandNodesIsBelowASecond) {
   ThroughputParameters model;
