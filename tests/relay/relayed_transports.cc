@@ -59,6 +59,12 @@ class RelayedNetwork : public ConformanceNetwork {
         {.listen = options.listens ? absl::StrCat("tcp://", machine.address, ":0") : "",
          .queue_messages = options.queue_messages});
     EXPECT_TRUE(transport.ok()) << transport.status();
+    if (!options.listens) {
+      // It has no thread before its first route.
+      const Address nobody{NodeId(99), 0};
+      (*transport)->SetRoute(nobody, absl::StrCat("tcp://", machine.address, ":9"));
+      (*transport)->DropRoute(nobody);
+    }
     return *std::move(transport);
   }
   std::string DeadEndpoint() override { return Make({})->endpoint(); }

@@ -23,7 +23,7 @@ class FusionTest(cluster.ProcessTest):
     def step_seconds(self, steps, *options):
         result = self.result(
             cluster.SYNTHETIC, "--tensors", _TENSORS, "--tensor-kib", _TENSOR_KIB, "--steps", steps,
-            "--milliseconds-per-sample", 0, "--contract", "bsp", *options)
+            "--milliseconds-per-sample", 0, "--contract", "bsp", "--update-on-members", *options)
         self.assertLess(result["distance"], 1)
         return 1 / result["steps_per_second"]
 
