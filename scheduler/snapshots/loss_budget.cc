@@ -8,6 +8,8 @@ namespace {
 
 // What is left of the time of a flush when the next one is planned.
 constexpr double kMemory = 0.9;
+// A flush may take this many times as long as those before it.
+constexpr double kMargin = 1.5;
 
 }  // namespace
 
@@ -23,7 +25,7 @@ void LossBudget::OnDeparture(NodeId server) {
 
 absl::Time LossBudget::NextFlush(absl::Time begun) const {
   if (state_.view().has_closing() || !wants_flush_) return absl::InfiniteFuture();
-  return begun + options_.flush_every - std::min(took_, options_.flush_every);
+  return begun + options_.flush_every - std::min(kMargin * took_, options_.flush_every);
 }
 
 void LossBudget::Watch(absl::Time now, absl::Time cut, const std::string& waits_for) {

@@ -16,7 +16,7 @@ namespace covey::scheduler {
 //
 // An update is at risk until the next cut after it is in the store. So flushes follow each other in
 // the interval less the time that recent ones took from their cuts on: then nothing at risk is
-// older than the interval, unless a flush takes longer than those before it.
+// older than the interval, unless a flush takes half as long again as those before it.
 //
 // A flush falls behind when the state at its cut is not in the store when the next cut was to be.
 // An event says so, once until a flush has been in time.
