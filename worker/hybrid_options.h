@@ -85,6 +85,14 @@ struct HybridOptions {
   // No tensor is updated before the last one has been reduced, so the program submits all tensors
   // of a step before it waits for one. 0 = not clipped; else from kGradientNormMin on, and finite.
   double max_gradient_norm = 0;
+  // The group tries settings while it trains, a few steps each, measures examples per second, and
+  // stays with the fastest: the algorithm of its collectives, the bytes of a slice and, with
+  // kProgram, which tensors travel together, in place of `fusion`. Error feedback keeps `fusion`.
+  // At most 30 settings of 6 steps each, and again whenever the group's members change. What it
+  // chose is logged, by the group's first member (step_tuned).
+  //   Sums are taken in an order that depends on these settings and so, in the end, on measured
+  // times: all members have the same bits, but two runs may not.
+  bool autotune = false;
 };
 
 }  // namespace covey::worker

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,6 +30,7 @@ namespace covey::worker {
 //   stream 0           Group's calls, numbered by Communicator::NextPlain
 //   2t + 1, 2t + 2     of tensor or bucket t: reduce-scatter and all-gather; sequence = step
 //   kProductStreams + t  dot products of the members' gradients of bucket t; sequence = step
+//   kTuningStream      settings of the next steps; sequence = step after which they hold
 //   kNormStream        norm of the group's gradient; sequence = step
 //   kPullStreams + t   first values of tensor or bucket t; sequence counts pulls
 //   kRestoreStreams + t  what is known of LOCAL rounds of bucket t; sequence as its pull
@@ -39,6 +41,7 @@ struct CollectiveId {
   friend auto operator<=>(const CollectiveId&, const CollectiveId&) = default;
 };
 inline constexpr uint32_t kProductStreams = 0x40000000;
+inline constexpr uint32_t kTuningStream = 0x7ffffffe;
 inline constexpr uint32_t kNormStream = 0x7fffffff;
 inline constexpr uint32_t kPullStreams = 0x80000000;
 inline constexpr uint32_t kRestoreStreams = 0xc0000000;
@@ -65,7 +68,7 @@ struct Contribution {
 };
 
 // One collective, as every member of the group starts it: same id, kind, type, sizes, operation,
-// root, format and algorithm.
+// root, format, algorithm and bytes of a slice.
 //
 // Memory: `data` is read and written in place, sent without a copy unless it is encoded (in
 // one-shot as one), and belongs to the engine until `done`. A reduce-scatter leaves partial sums in
@@ -101,6 +104,8 @@ struct Collective {
 
   // kAutomatic: the engine's choice, the same on all members.
   Algorithm algorithm = Algorithm::kAutomatic;
+  // A multiple of kElementBytesMax up to kSliceBytesMax; 0: the engine's.
+  size_t slice_bytes = 0;
   // How float32 values travel. Sums are in float32; a result is encoded once, by its owner, and
   // everybody has the decoded bits, the owner too. In one-shot each member's values are encoded
   // once instead, and everybody adds the decoded bits, that member too.

@@ -69,6 +69,8 @@ void CollectiveEngine::Start(absl::Time now, Collective collective, Outbox& outb
   COVEY_CHECK(collective.format == WireFormat::kFloat32 ||
               (collective.data.type() == ElementType::kFloat32 && collective.op == ReduceOp::kSum));
   COVEY_CHECK(collective.data.type() != ElementType::kByte || !HasReduction(collective.kind));
+  COVEY_CHECK(collective.slice_bytes % kElementBytesMax == 0 &&
+              collective.slice_bytes <= kSliceBytesMax);
   COVEY_CHECK(collective.kind != CollectiveKind::kExchange ||
               (collective.algorithm == Algorithm::kDirect &&
                collective.data.type() == ElementType::kFloat32 &&
@@ -96,7 +98,8 @@ void CollectiveEngine::Begin(absl::Time now, Collective collective, Outbox& outb
       collective.kind, WireBytes(collective.data.type(), collective.format, collective.data.size()),
       collective.algorithm);
   const uint64_t own_epoch = collective.is_change_point ? host_.NewerPlanEpoch() : 0;
-  const size_t slice_elements = slice_bytes_ / ElementBytes(collective.data.type());
+  const size_t slice_bytes = collective.slice_bytes > 0 ? collective.slice_bytes : slice_bytes_;
+  const size_t slice_elements = slice_bytes / ElementBytes(collective.data.type());
   CollectiveRun& run =
       runs_.Add(std::move(collective), plan,
                 {.rank = rank_, .slice_elements = slice_elements, .agreed_plan_epoch = own_epoch});

@@ -93,10 +93,10 @@ class CollectiveEngine {
   void BeginRound(Membership membership);
   // The members have met, and all of them know the same now.
   void MembersMet(const std::vector<TopologyPath>& paths, const LinkCosts& costs);
-  // The plan of a collective of this many encoded bytes that leaves the algorithm open; the same on
+  // The plan of a collective of this many encoded bytes that asks for this algorithm; the same on
   // all members once they have met.
-  std::shared_ptr<const Plan> PlanFor(CollectiveKind kind, size_t bytes) {
-    return plans_.PlanFor(kind, bytes, Algorithm::kAutomatic);
+  std::shared_ptr<const Plan> PlanFor(CollectiveKind kind, size_t bytes, Algorithm asked) {
+    return plans_.PlanFor(kind, bytes, asked);
   }
   // Begins what waited for the members to meet.
   void BeginWaiting(absl::Time now, Outbox& outbox);

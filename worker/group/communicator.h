@@ -152,10 +152,11 @@ class Communicator {
   // different collectives.
   const absl::Status& failure() const { return engine().failure(); }
 
-  // The plan of a collective of this many encoded bytes that leaves the algorithm open.
+  // The plan of a collective of this many encoded bytes that asks for this algorithm.
   // Precondition: ready().
-  std::shared_ptr<const Plan> PlanFor(CollectiveKind kind, size_t bytes) {
-    return engine().PlanFor(kind, bytes);
+  std::shared_ptr<const Plan> PlanFor(CollectiveKind kind, size_t bytes,
+                                      Algorithm asked = Algorithm::kAutomatic) {
+    return engine().PlanFor(kind, bytes, asked);
   }
 
   // The next one of stream 0.

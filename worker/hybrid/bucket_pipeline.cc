@@ -197,7 +197,10 @@ void BucketPipeline::RunEnded(absl::Time now, Outbox& outbox) {
   const std::shared_ptr<BucketRun> run = std::exchange(run_, nullptr);
   if (state_ == State::kRunning) Enter(State::kIdle);
   const bool ok = run->status().ok();
-  if (run->is_step() && ok) finished_ = begun_;
+  if (run->is_step() && ok) {
+    finished_ = begun_;
+    samples_ = run->samples();
+  }
   if (run->task().values_in_bucket && ok) {
     Deliver(now, run->task().requests, outbox);
   } else {

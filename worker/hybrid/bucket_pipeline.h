@@ -163,6 +163,9 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
 
   // The owner goes; what is under way ends by itself.
   void Retire() { environment_ = Environment(); }
+  // Submissions that have not begun, and their step, for another pipeline to go on with.
+  std::vector<TensorRequest> TakeSubmissions() { return requests_.TakeSubmissions(); }
+  Step submitted_step() const { return requests_.submitted_step(); }
 
   State state() const { return state_; }
   // The run in flight; null when there is none.
@@ -175,6 +178,8 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
     if (run_ && run_->is_step() && run_->has_values()) return begun_;
     return stages_.mean ? std::max(finished_, stages_.mean->step()) : finished_;
   }
+  // The newest step that is over, with nothing of it under way.
+  Step ended() const { return finished_; }
   // A pull is under way, and its values are not there.
   bool pulling() const { return run_ && !run_->is_step() && !run_->has_values(); }
   // The program is at `step` or beyond, and will not submit the step to begin next.
@@ -190,6 +195,12 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
   const std::string& name() const { return stages_.name; }
   // Of a step's gradients.
   WireFormat FormatAt(Step step) const { return stages_.gradient.At(step); }
+  // How steps and pulls travel from now on; the default one at first. Precondition: nothing is
+  // under way.
+  void SetRoute(const StepRoute& route) { stages_.route = route; }
+  const StepRoute& route() const { return stages_.route; }
+  // Training examples of all members behind the newest step that is over here.
+  uint64_t samples() const { return samples_; }
   // Pulls that have begun in this generation.
   uint64_t pulls() const { return pulls_; }
   // What is known of LOCAL rounds that a member of the next generation may need; null: nothing.
@@ -240,6 +251,7 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
   std::optional<Rejoining> pending_rejoin_;  // in kRejoining
   Step begun_;
   Step finished_;
+  uint64_t samples_ = 0;
   uint64_t pulls_ = 0;
   uint64_t owed_pulls_ = 0;
   std::optional<uint32_t> recovery_donor_;  // for the next pull

@@ -92,6 +92,8 @@ void BucketRun::StartStep(absl::Time now, BucketBuffers::StepInput input, Outbox
   reduce.parts = stages_.bucket.parts;
   reduce.samples = task_.samples;
   reduce.deadline = task_.deadline;
+  reduce.algorithm = stages_.route.algorithm;
+  reduce.slice_bytes = stages_.route.slice_bytes;
   reduce.format = stages_.gradient.At(task_.step);
   reduce.residual = input_.residual;
   reduce.priority = static_cast<int>(stages_.bucket.position());
@@ -145,6 +147,8 @@ void BucketRun::StartGather(absl::Time now, const CollectiveId& id, Outbox& outb
   gather.parts = stages_.bucket.parts;
   gather.held = true;
   gather.deadline = task_.deadline;
+  gather.algorithm = stages_.route.algorithm;
+  gather.slice_bytes = stages_.route.slice_bytes;
   gather.priority = static_cast<int>(stages_.bucket.position());
   gather.is_change_point = !input_.repeats;
   gather.arrived = [self = Pin()](absl::Time, const CollectiveResult& result, Outbox&) {
@@ -276,6 +280,7 @@ void BucketRun::UpdatePart(absl::Time now, const CollectiveResult& sum, Outbox& 
 
 void BucketRun::ValuesArrived(const CollectiveResult& gathered) {
   Enter(State::kGathered);
+  samples_ = gathered.samples;
   if (stages_.memory && !restores_) {
     if (is_step()) {
       stages_.memory->TakeStep(task_.step, task_.values, gathered.samples);

@@ -17,6 +17,7 @@
 #include "worker/hybrid/bucket_buffers.h"
 #include "worker/hybrid/gradient_clip.h"
 #include "worker/hybrid/server_times.h"
+#include "worker/hybrid/step_route.h"
 #include "worker/hybrid/tensor_request.h"
 #include "worker/hybrid_options.h"
 #include "worker/layout/gradient_format.h"
@@ -29,7 +30,7 @@
 namespace covey::worker {
 
 // What all runs of one bucket work with. The update and the bucket's parts are those of the group's
-// present generation; both change only while no run is in flight.
+// present generation. They and the route change only while no run is in flight.
 struct BucketStages {
   Communicator& group;
   ServerLink& link;
@@ -39,6 +40,7 @@ struct BucketStages {
   std::string name;
   GradientFormat gradient;
   Combine combine = Combine::kMean;
+  StepRoute route;
   Bucket bucket;
   std::unique_ptr<PartUpdate> update;
   // Null: gradients are not clipped.
@@ -154,6 +156,8 @@ class BucketRun : public std::enable_shared_from_this<BucketRun> {
   // Of a step that is over: as CollectiveResult::agreed_plan_epoch. An interrupted generation's
   // knowledge of plans ends with it: 0.
   uint64_t agreed_plan_epoch() const { return agreed_plan_epoch_; }
+  // Once it has values: training examples of all members behind them.
+  uint64_t samples() const { return samples_; }
 
  private:
   void Enter(State to);
@@ -181,6 +185,7 @@ class BucketRun : public std::enable_shared_from_this<BucketRun> {
   bool restores_ = false;  // the donor's state instead of what the pull brings
   int stages_under_way_ = 0;
   uint64_t agreed_plan_epoch_ = 0;
+  uint64_t samples_ = 0;
   absl::Status status_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -106,6 +107,12 @@ class GenerationChange {
     // After an interruption: by bucket.
     std::vector<BucketConsensus> consensus;
 
+    // The newest step that any member has finished in any bucket.
+    Step finished() const {
+      Step newest = planned ? to : Step();
+      for (const BucketConsensus& bucket : consensus) newest = std::max(newest, bucket.finished);
+      return newest;
+    }
     // The next generation's number of a step of the program.
     Step Renumbered(Step step) const {
       return Step(to.value() + (step > from ? step.value() - from.value() : 0));

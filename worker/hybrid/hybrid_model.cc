@@ -56,6 +56,39 @@ absl::Status HybridModel::Set(Definition definition, std::shared_ptr<const Clust
   return absl::OkStatus();
 }
 
+absl::Status HybridModel::SetFusion(const FusionLimits& fusion,
+                                    std::shared_ptr<const ClusterView> view, Step step,
+                                    const BucketPipeline::Environment& environment) {
+  const std::optional<GradientNorm> norm = clip_ == nullptr ? std::nullopt : clip_->newest();
+  Definition definition = definition_;
+  definition.options.fusion = fusion;
+  COVEY_RETURN_IF_ERROR(Set(std::move(definition), std::move(view), step, environment));
+  BeginGeneration(std::vector<Step>(pipelines_.size(), step), norm);
+  return absl::OkStatus();
+}
+
+std::vector<StepTuning::Layout> HybridModel::TunableLayouts() const {
+  std::vector<StepTuning::Layout> layouts{
+      {.fusion = definition_.options.fusion, .buckets = pipelines_.size()}};
+  std::vector<FusionKind> kinds;
+  // Only a program's means belong to one step alone, and to a group that takes in nobody.
+  bool may_change = ProgramUpdates();
+  for (const TablePlan& plan : plan_.plans) {
+    kinds.push_back(plan.kind());
+    may_change = may_change && !plan.gradient.error_feedback;
+  }
+  if (!may_change) return layouts;
+  for (const FusionLimits& fusion : FusionCandidates()) {
+    const ModelLayout layout(plan_.tables, group_.size(), fusion, kinds);
+    const size_t buckets = layout.buckets().size();
+    const bool is_new = std::none_of(
+        layouts.begin(), layouts.end(),
+        [buckets](const StepTuning::Layout& other) { return other.buckets == buckets; });
+    if (is_new) layouts.push_back({.fusion = fusion, .buckets = buckets});
+  }
+  return layouts;
+}
+
 std::optional<GradientNorm> HybridModel::NormOf(const std::vector<Step>& finished) const {
   if (finished.empty()) return std::nullopt;
   // No bucket finishes a step before all have reduced it, so none is further behind than a step.
@@ -102,6 +135,13 @@ Step HybridModel::finished_by_all() const {
   if (empty()) return Step();
   Step oldest = pipelines_[0]->finished();
   for (const auto& pipeline : pipelines_) oldest = std::min(oldest, pipeline->finished());
+  return oldest;
+}
+
+Step HybridModel::ended_by_all() const {
+  if (empty()) return Step();
+  Step oldest = pipelines_[0]->ended();
+  for (const auto& pipeline : pipelines_) oldest = std::min(oldest, pipeline->ended());
   return oldest;
 }
 

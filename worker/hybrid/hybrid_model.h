@@ -17,6 +17,8 @@
 #include "worker/hybrid/bucket_consensus.h"
 #include "worker/hybrid/bucket_pipeline.h"
 #include "worker/hybrid/gradient_clip.h"
+#include "worker/hybrid/step_route.h"
+#include "worker/hybrid/step_tuning.h"
 #include "worker/hybrid_options.h"
 #include "worker/update/server_link.h"
 #include "worker/update/table_plan.h"
@@ -43,6 +45,16 @@ class HybridModel {
   // NOT_FOUND, INVALID_ARGUMENT: as PlanModel and MakeUpdate.
   absl::Status Set(Definition definition, std::shared_ptr<const ClusterView> view, Step step,
                    const BucketPipeline::Environment& environment);
+  // The same model in other buckets. Precondition: all buckets have finished `step`, and no other
+  // has begun; the members' memory of earlier steps is not needed any more. Errors as Set.
+  absl::Status SetFusion(const FusionLimits& fusion, std::shared_ptr<const ClusterView> view,
+                         Step step, const BucketPipeline::Environment& environment);
+  // The present division into buckets, and where SetFusion will do also others that are worth
+  // trying.
+  std::vector<StepTuning::Layout> TunableLayouts() const;
+  void SetRoute(const StepRoute& route) {
+    for (const auto& pipeline : pipelines_) pipeline->SetRoute(route);
+  }
   // Divides the tables again, for the group's present members. Errors as Set.
   absl::Status Divide(std::shared_ptr<const ClusterView> view);
   // How this member's part of a bucket is updated after that. Errors as MakeUpdate.
@@ -67,6 +79,8 @@ class HybridModel {
   Step finished() const;
   // The newest step that all buckets have finished. Step() when there is none.
   Step finished_by_all() const;
+  // The newest step of which nothing is under way in any bucket.
+  Step ended_by_all() const;
   // What the members of an interrupted group know of the first step after these, which is done
   // again by some buckets, or by all.
   std::optional<GradientNorm> NormOf(const std::vector<Step>& finished) const;

@@ -3,15 +3,14 @@
 // A group that gives its program the mean gradient of each step (Synchronization::kProgram).
 
 #include <cmath>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/planted_bug_switch.h"
 #include "common/base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "worker/testing/mean_fixture.h"
 #include "worker/testing/recovery_fixture.h"
 
 namespace covey::worker {
@@ -163,60 +162,6 @@ TEST(HybridProgramTest, NonFiniteMeansFailTheGroupUnlessTheTablesAcceptThem) {
       }
     }
   }
-}
-
-// Members of a group that is left by some, and the means that their programs get.
-class MeanGroup : public GroupWithLosses {
- public:
-  MeanGroup(uint32_t workers, const Options& options) : GroupWithLosses(workers, options) {}
-
-  // All members have the same mean, and it is that of all members at least: those that have died
-  // since the step began may be included, each with all of its samples or not at all.
-  void CheckMeans(uint64_t step) {
-    CheckAllWell(step);
-    for (const uint32_t rank : members()) {
-      for (size_t t = 0; t < fleet.model.tables.size(); ++t) {
-        if (IsMean(fleet.values[{rank, t}], fleet.mean_samples[{rank, t}], step)) continue;
-        violations.push_back(absl::StrCat("step ", step, ": tensor ", t, " of ", rank, " is ",
-                                          fleet.values[{rank, t}][0], " over ",
-                                          fleet.mean_samples[{rank, t}]));
-      }
-    }
-  }
-
- private:
-  bool IsMean(const std::vector<float>& values, uint64_t told, uint64_t step) {
-    uint32_t alive = 0;
-    for (const uint32_t rank : members()) alive |= 1u << rank;
-    for (uint32_t set = 1; set < 1u << fleet.ring.size(); ++set) {
-      if ((set & alive) != alive) continue;
-      uint64_t samples = 0;
-      float sum = 0;
-      for (uint32_t rank = 0; rank < fleet.ring.size(); ++rank) {
-        if ((set >> rank & 1) == 0) continue;
-        samples += 1 + rank;
-        sum -= static_cast<float>((1 + rank) * (1 + rank) * step);
-      }
-      if (samples == told && std::all_of(values.begin(), values.end(), [&](float value) {
-            return value == sum / static_cast<float>(samples);
-          })) {
-        return true;
-      }
-    }
-    return false;
-  }
-};
-
-GroupWithLosses::Options MeanOptions(const Case& with, uint64_t seed) {
-  GroupWithLosses::Options options = with.OptionsOf(seed);
-  options.hybrid.synchronization = Synchronization::kProgram;
-  // Another one in each step, for all tensors.
-  options.gradient = [tensors = options.model.tables.size(),
-                      calls = std::map<uint32_t, uint64_t>()](uint32_t rank) mutable {
-    const uint64_t step = 1 + calls[rank]++ / tensors;
-    return -static_cast<float>((1 + rank) * step);
-  };
-  return options;
 }
 
 // True when the step was over before the member died.

@@ -26,18 +26,24 @@ absl::Status HybridStepEngine::SetTables(std::span<const TableId> tables,
   step_ = std::max(own, Step(group_.agreed_step()));
   COVEY_RETURN_IF_ERROR(model_.Set(
       {.tables = {tables.begin(), tables.end()}, .options = options, .patience = patience}, view_,
-      step_,
-      {.may_begin = [this](uint32_t bucket, Step step) { return change_.MayBegin(bucket, step); },
-       .changed = [this](
-                      absl::Time now, uint32_t bucket, uint64_t agreed_plan_epoch,
-                      Outbox& outbox) { BucketChanged(now, bucket, agreed_plan_epoch, outbox); }}));
+      step_, Environment()));
   change_.ModelSet();
+  tuning_.SetLayouts(options.autotune ? model_.TunableLayouts()
+                                      : std::vector<StepTuning::Layout>());
+  tuning_.Begin(model_.finished(), model_.pipelines().size());
   lateness_.Reset(model_.pipelines().size());
   lateness_.SetCounted(step_);
   lateness_.SetSubmitted(step_);
   recovery_.Cancel();
   program_has_ended_ = false;
   return absl::OkStatus();
+}
+
+BucketPipeline::Environment HybridStepEngine::Environment() {
+  return {
+      .may_begin = [this](uint32_t bucket, Step step) { return MayBegin(bucket, step); },
+      .changed = [this](absl::Time now, uint32_t bucket, uint64_t agreed_plan_epoch,
+                        Outbox& outbox) { BucketChanged(now, bucket, agreed_plan_epoch, outbox); }};
 }
 
 Step HybridStepEngine::step() const { return std::max(step_, model_.begun()); }
@@ -69,10 +75,54 @@ void HybridStepEngine::Flush(absl::Time now, TensorRequest request, Outbox& outb
 void HybridStepEngine::BucketChanged(absl::Time now, uint32_t bucket, uint64_t agreed_plan_epoch,
                                      Outbox& outbox) {
   UpdateRecovery(now);
-  if (bucket != 0) return;
   const auto& pipelines = model_.pipelines();
-  if (agreed_plan_epoch > 0) change_.EndAfter(now, pipelines[0]->finished(), outbox);
-  for (size_t b = 1; b < pipelines.size(); ++b) pipelines[b]->Advance(now, outbox);
+  const uint64_t samples = pipelines[bucket]->samples();
+  if (bucket == 0) {
+    if (agreed_plan_epoch > 0) change_.EndAfter(now, pipelines[0]->finished(), outbox);
+    for (size_t b = 1; b < pipelines.size(); ++b) pipelines[b]->Advance(now, outbox);
+  }
+  // After a generation's last step there is nothing to be tuned, which all members know.
+  if (state() != GenerationChange::State::kRunning) return;
+  tuning_.StepOver(now, model_.ended_by_all(), samples, now + model_.definition().patience, outbox);
+}
+
+void HybridStepEngine::Tune(absl::Time now, Outbox& outbox) {
+  const StepTuning::Settings next = tuning_.Decide();
+  if (next.layout.buckets != model_.pipelines().size()) {
+    SetFusion(now, next.layout.fusion, outbox);
+  }
+  model_.SetRoute(next.route);
+  for (const auto& pipeline : model_.pipelines()) pipeline->Advance(now, outbox);
+}
+
+void HybridStepEngine::FollowLayout(absl::Time now, Outbox& outbox) {
+  if (tuning_.state() != StepTuning::State::kAgreeing) return;
+  for (const MemberProgress& member : group_.recovery_state()) {
+    const size_t buckets = member.buckets.size();
+    if (buckets == 0 || buckets == model_.pipelines().size()) continue;
+    const StepTuning::Layout* const layout = tuning_.LayoutWith(buckets);
+    if (layout == nullptr) continue;
+    SetFusion(now, layout->fusion, outbox);
+    const auto& pipelines = model_.pipelines();
+    recovery_.Interrupted(now, std::vector<Step>(pipelines.size(), model_.finished()));
+    return;
+  }
+}
+
+void HybridStepEngine::SetFusion(absl::Time now, const FusionLimits& fusion, Outbox& outbox) {
+  std::vector<std::pair<Step, std::vector<TensorRequest>>> submitted;
+  for (const auto& pipeline : model_.pipelines()) {
+    submitted.emplace_back(pipeline->submitted_step(), pipeline->TakeSubmissions());
+  }
+  const absl::Status status =
+      model_.SetFusion(fusion, view_, model_.finished_by_all(), Environment());
+  if (!status.ok()) group_.Abort(now, status, outbox);
+  lateness_.Reset(model_.pipelines().size());
+  for (auto& [step, requests] : submitted) {
+    for (TensorRequest& request : requests) {
+      model_.PipelineOf(request.tensor).Submit(now, step, std::move(request), outbox);
+    }
+  }
 }
 
 void HybridStepEngine::CheckDeadlines(absl::Time now, Outbox& outbox) {
@@ -106,6 +156,7 @@ void HybridStepEngine::Wake(absl::Time now, Outbox& outbox) {
     return;
   }
   if (has_left() || is_changing()) return;
+  if (tuning_.decided()) Tune(now, outbox);
   const LatenessRule rule = Rule();
   for (size_t b = 0; b < pipelines.size(); ++b) {
     if (StepAsideAt(b, rule) > now) continue;
@@ -126,6 +177,7 @@ absl::Time HybridStepEngine::NextWake() const {
   for (const auto& pipeline : pipelines) next = std::min(next, pipeline->Due());
   next = std::max(next, group_.deadline_floor());
   if (has_left() || is_changing()) return next;
+  if (tuning_.decided()) return absl::InfinitePast();
   const LatenessRule rule = Rule();
   for (size_t b = 0; b < pipelines.size(); ++b) next = std::min(next, StepAsideAt(b, rule));
   return next;
@@ -150,6 +202,8 @@ LatenessRule HybridStepEngine::Rule() const {
 
 void HybridStepEngine::Observe(absl::Time now, const Message& message, Outbox& outbox) {
   if (model_.empty() || !message.envelope.has_group_slice() || !Rule().on()) return;
+  // It may belong to a route that this member does not know yet.
+  if (tuning_.state() == StepTuning::State::kAgreeing) return;
   const proto::GroupSlice& slice = message.envelope.group_slice();
   const uint32_t bucket = (slice.stream() - 1) / 2;
   if (slice.stream() % 2 == 0 || bucket >= model_.pipelines().size()) return;
@@ -159,8 +213,9 @@ void HybridStepEngine::Observe(absl::Time now, const Message& message, Outbox& o
   if (step != pipeline.begun().Next()) return;
   if (slice.from_rank() >= group_.size()) return;
   const size_t elements = pipeline.bucket().element_count;
-  const auto plan = group_.PlanFor(CollectiveKind::kReduceScatter,
-                                   EncodedBytes(pipeline.FormatAt(step), elements));
+  const auto plan =
+      group_.PlanFor(CollectiveKind::kReduceScatter,
+                     EncodedBytes(pipeline.FormatAt(step), elements), pipeline.route().algorithm);
   lateness_.Observe(now, bucket, slice,
                     {.plan = *plan, .parts = pipeline.bucket().parts, .elements = elements});
   Wake(now, outbox);
@@ -169,7 +224,7 @@ void HybridStepEngine::Observe(absl::Time now, const Message& message, Outbox& o
 absl::Time HybridStepEngine::StepAsideAt(size_t bucket, const LatenessRule& rule) const {
   const BucketPipeline& pipeline = *model_.pipelines()[bucket];
   const Step next = pipeline.begun().Next();
-  if (!pipeline.idle() || !change_.MayBegin(static_cast<uint32_t>(bucket), next)) {
+  if (!pipeline.idle() || !MayBegin(static_cast<uint32_t>(bucket), next)) {
     return absl::InfiniteFuture();
   }
   // The program has gone on to a later step, which the group was at with another bucket.
@@ -191,11 +246,14 @@ uint64_t HybridStepEngine::Interrupted(absl::Time now, Outbox& outbox) {
 
 void HybridStepEngine::GroupReady(absl::Time now, Outbox& outbox) {
   if (!is_changing()) return;
+  FollowLayout(now, outbox);
   const GenerationChange::NextGeneration next = change_.Agree();
   step_ = next.Renumbered(step_);
   lateness_.SetSubmitted(next.Renumbered(lateness_.submitted()));
   lateness_.Reset(model_.pipelines().size());
   if (next.planned) lateness_.SetCounted(next.to);
+  model_.SetRoute({});
+  tuning_.Begin(next.finished(), model_.pipelines().size());
   const absl::Status status = change_.GoOn(now, view_, next, outbox);
   if (!status.ok()) group_.Abort(now, status, outbox);
   for (const auto& pipeline : model_.pipelines()) pipeline->Advance(now, outbox);

@@ -17,6 +17,7 @@
 #include "worker/hybrid/hybrid_model.h"
 #include "worker/hybrid/lateness_monitor.h"
 #include "worker/hybrid/recovery_meter.h"
+#include "worker/hybrid/step_tuning.h"
 #include "worker/hybrid/tensor_request.h"
 #include "worker/hybrid_options.h"
 #include "worker/update/server_link.h"
@@ -35,13 +36,17 @@ namespace covey::worker {
 //   program ── requests ──▶ HybridStepEngine ──▶ BucketPipeline, one per bucket ──▶ BucketRun
 //   group and view ───────────▶ │  │  │
 //          GenerationChange ◀───┘  │  └──▶ RecoveryMeter
-//          LatenessMonitor ◀───────┘
+//          LatenessMonitor ◀───────┤
+//               StepTuning ◀───────┘
 //
 // Lateness: a program that is late does not hold the group up. When the view asks for it, the
 // engine goes through the step for the program, without a gradient (lateness.h). What the program
 // submits for that step is dropped and counted. The program's next step is the group's.
 //
 // A group that changes its members or loses one goes on in another generation: generation_change.h.
+//
+// Tuning: between two steps, all members may go over to other buckets, or to another way for them to
+// travel (step_tuning.h). The search begins again in each generation.
 //
 // Invariants:
 // 1. All members end a step with the same bits in `values`. With one group under `bsp` they are
@@ -56,7 +61,11 @@ namespace covey::worker {
 class HybridStepEngine {
  public:
   HybridStepEngine(client::RequestEngine& client, Communicator& group)
-      : group_(group), link_(client, group), model_(group, link_), change_(group, model_) {}
+      : group_(group),
+        link_(client, group),
+        model_(group, link_),
+        change_(group, model_),
+        tuning_(group) {}
 
   // After the communicator has taken it in.
   void SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox);
@@ -116,11 +125,23 @@ class HybridStepEngine {
   // Steps that the group took without this program's gradient.
   uint64_t steps_aside() const { return lateness_.steps_aside(); }
   const RecoveryMeter& recovery() const { return recovery_; }
+  const StepTuning& tuning() const { return tuning_; }
 
  private:
   bool has_left() const { return state() == GenerationChange::State::kLeft; }
   bool is_changing() const { return state() == GenerationChange::State::kChanging; }
+  BucketPipeline::Environment Environment();
+  // Whether a bucket may begin a step, or, with the step it has finished, a pull.
+  bool MayBegin(uint32_t bucket, Step step) const {
+    return change_.MayBegin(bucket, step) && tuning_.MayBegin(step);
+  }
   void BucketChanged(absl::Time now, uint32_t bucket, uint64_t agreed_plan_epoch, Outbox& outbox);
+  // Goes over to the settings on which all members have agreed.
+  void Tune(absl::Time now, Outbox& outbox);
+  // Other members decided on other buckets before the group was interrupted, and this one did not.
+  void FollowLayout(absl::Time now, Outbox& outbox);
+  // Takes what the program has submitted along. A failure fails the group.
+  void SetFusion(absl::Time now, const FusionLimits& fusion, Outbox& outbox);
   // Ends the group when something waits beyond its deadline.
   void CheckDeadlines(absl::Time now, Outbox& outbox);
   void UpdateRecovery(absl::Time now);
@@ -135,6 +156,7 @@ class HybridStepEngine {
   GenerationChange change_;
   LatenessMonitor lateness_;
   RecoveryMeter recovery_;
+  StepTuning tuning_;
   bool program_has_ended_ = false;
   Step step_;             // of the program
   absl::Status failure_;  // why the worker is in no group
