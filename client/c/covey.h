@@ -798,7 +798,9 @@ typedef struct covey_step_options {
   double max_gradient_norm;
   /* How the gradients of the group's members become one; the same on all members. */
   int32_t combine;
-  uint32_t reserved;
+  /* 1: the group tries settings while it trains, and stays with the fastest
+   * (worker/hybrid_options.h, autotune); the same on all members. 0: it does not. */
+  uint32_t autotune;
 } covey_step_options;
 #define COVEY_STEP_OPTIONS_INIT                                                     \
   {                                                                                 \

@@ -125,7 +125,7 @@ AT(covey_step_options, lag, 8);
 AT(covey_step_options, error_feedback, 12);
 AT(covey_step_options, max_gradient_norm, 16);
 AT(covey_step_options, combine, 24);
-AT(covey_step_options, reserved, 28);
+AT(covey_step_options, autotune, 28);
 SIZE(covey_step_options, 32);
 
 AT(covey_initial_values, reserved, 4);

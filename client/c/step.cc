@@ -26,7 +26,13 @@ absl::StatusOr<worker::HybridOptions> HybridOptionsOf(const covey_step_options* 
   COVEY_ASSIGN_OR_RETURN(
       const covey_step_options options,
       OptionsOf<covey_step_options>(given, "covey_step_options", COVEY_STEP_OPTIONS_INIT));
-  worker::HybridOptions hybrid{.lag = options.lag, .max_gradient_norm = options.max_gradient_norm};
+  if (options.autotune > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("covey_step_options.autotune is ", options.autotune, "; use 0 or 1"));
+  }
+  worker::HybridOptions hybrid{.lag = options.lag,
+                               .max_gradient_norm = options.max_gradient_norm,
+                               .autotune = options.autotune == 1};
   switch (options.update) {
     case COVEY_UPDATE_ON_SERVERS:
       hybrid.synchronization = worker::Synchronization::kCentralized;

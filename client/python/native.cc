@@ -932,9 +932,9 @@ PyObject* GroupRefresh(PyObject*, Given given, Py_ssize_t count) {
 // --- Step ---
 
 PyObject* StepCreate(PyObject*, Given given, Py_ssize_t count) {
-  // Worker, update, lag, error feedback, largest norm of a gradient, how to combine; and then, for
-  // each tensor, definition, values and rate factor.
-  Arguments in(given, count, std::max<Py_ssize_t>(count, 6));
+  // Worker, update, lag, error feedback, largest norm of a gradient, how to combine, whether to tune;
+  // and then, for each tensor, definition, values and rate factor.
+  Arguments in(given, count, std::max<Py_ssize_t>(count, 7));
   auto* const worker = in.Take<covey_worker>();
   covey_step_options options = COVEY_STEP_OPTIONS_INIT;
   options.update = in.Int();
@@ -942,8 +942,9 @@ PyObject* StepCreate(PyObject*, Given given, Py_ssize_t count) {
   options.error_feedback = in.Int();
   options.max_gradient_norm = in.Number();
   options.combine = in.Int();
+  options.autotune = in.Count32();
   std::vector<covey_step_tensor> tensors;
-  for (Py_ssize_t i = 6; i + 2 < count && !in.failed(); i += 3) {
+  for (Py_ssize_t i = 7; i + 2 < count && !in.failed(); i += 3) {
     covey_step_tensor tensor = COVEY_STEP_TENSOR_INIT;
     tensor.table = in.Text();
     const Floats values = in.WritableFloats();

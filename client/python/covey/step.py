@@ -53,7 +53,8 @@ class Step:
     def __init__(self, worker: Worker, tensors: Sequence[tuple[TableSpec, Any]], *,
                  update: str = "servers", lag: int = 0, error_feedback: str = "8bit",
                  rate_factors: Sequence[float] | None = None,
-                 max_gradient_norm: float | None = None, combine: str = "mean") -> None:
+                 max_gradient_norm: float | None = None, combine: str = "mean",
+                 autotune: bool = False) -> None:
         """Creates the tables and gets their values.
 
         Args:
@@ -70,6 +71,10 @@ class Step:
             combine: how the gradients of the group's members become one: by their "mean", weighted
                 by samples, or by "adasum", which adds gradients that have nothing in common and
                 averages equal ones. The same on all members.
+            autotune: the group tries settings while it trains, and stays with the fastest: at most
+                30 of 6 steps each, again whenever its members change. Sums are then taken in an
+                order that depends on measured times: all members have the same bits, but two runs
+                may not. The same on all members.
         """
         for argument, value, known in (("update", update, _UPDATE),
                                        ("error_feedback", error_feedback, _FEEDBACK),
@@ -88,7 +93,8 @@ class Step:
                              float(factor))]
         self._native = interruptible(_native.step_create, worker._native, _UPDATE[update], lag,
                                      _FEEDBACK[error_feedback],
-                                     _norm_number(max_gradient_norm), _COMBINE[combine], *flat)
+                                     _norm_number(max_gradient_norm), _COMBINE[combine],
+                                     int(autotune), *flat)
 
     def close(self) -> None:
         """Waits for what is in flight, and ends the step; before the worker is closed."""

@@ -48,6 +48,8 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("adasum", &adasum,
               "combine the gradients of a group's members by Adasum in place of their mean");
   options.Add("lag", &lag, "steps by which the values lag: 0 or 1");
+  options.Add("autotune", &autotune,
+              "try settings of the group's messages while training, and stay with the fastest");
   options.Add("target-accuracy", &target_accuracy,
               "report the samples that this test accuracy takes; 0 = off");
   options.Add("evaluate-every", &evaluate_every, "samples between two evaluations of the target");

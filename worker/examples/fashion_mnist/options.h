@@ -56,6 +56,9 @@ struct Options {
   // 0 or 1. With 1, a step computes with the values of the step before last, which hides
   // communication behind a whole step's computation.
   uint32_t lag = 0;
+  // True: the group tries settings while it trains, and stays with the fastest
+  // (worker/hybrid_options.h).
+  bool autotune = false;
   // Target test accuracy, 0 to 1; the result says after how many samples and seconds it was
   // reached. 0 = none.
   // With a target all workers synchronize every `evaluate_every` samples of the whole run, 1 to

@@ -98,7 +98,8 @@ worker::HybridOptions HybridOptionsOf(const Options& options) {
   return {.synchronization = options.update_on_members ? worker::Synchronization::kDistributed
                                                        : worker::Synchronization::kCentralized,
           .lag = options.lag,
-          .combine = options.adasum ? worker::Combine::kAdasum : worker::Combine::kMean};
+          .combine = options.adasum ? worker::Combine::kAdasum : worker::Combine::kMean,
+          .autotune = options.autotune};
 }
 
 std::string ProgressLine(const Worker& worker, const worker::Progress& progress) {

@@ -112,6 +112,8 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("lag", &lag, "steps by which the values lag: 0 or 1");
   options.Add("bucket-kib", &bucket_kib,
               "KiB of the buckets in which small tensors travel; 0 = each tensor travels alone");
+  options.Add("autotune", &autotune,
+              "try settings of the group's messages while training, and stay with the fastest");
   options.Add("learning-rate", &learning_rate, "rate of gradient descent; 1 converges in one step");
   options.Add("adam", &adam,
               "Adam instead of gradient descent; it keeps two more numbers per value");

@@ -61,6 +61,9 @@ struct Options {
   // KiB of the buckets in which small tensors travel together, 0 to 1,048,576
   // (worker/hybrid_options.h, FusionLimits). 0 = each tensor travels alone.
   uint64_t bucket_kib = 1024;
+  // True: the group tries settings while it trains, and stays with the fastest
+  // (worker/hybrid_options.h).
+  bool autotune = false;
   // Rate of plain gradient descent, 1e-6 to 1. The loss is quadratic with curvature 1, so a rate of
   // 1 reaches the optimum in one step.
   double learning_rate = 0.1;

@@ -59,7 +59,8 @@ worker::HybridOptions HybridOptionsOf(const Options& options) {
   return {.synchronization = options.update_on_members ? worker::Synchronization::kDistributed
                                                        : worker::Synchronization::kCentralized,
           .lag = options.lag,
-          .fusion = {.bucket_bytes = options.bucket_kib << 10}};
+          .fusion = {.bucket_bytes = options.bucket_kib << 10},
+          .autotune = options.autotune};
 }
 
 struct Model {

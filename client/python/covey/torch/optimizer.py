@@ -129,6 +129,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                  accumulate: int = 1, samples_per_step: int | None = None, lag: int = 0,
                  overlap: bool | str = "auto", replicas: int = 0,
                  max_norm: float | None = None, combine: str = "mean",
+                 autotune: bool = False,
                  embeddings: Iterable[torch.nn.Module] = ()) -> None:
         """All members of the job make it with the same arguments. Training begins with the model of
         the member that comes first, and the others' models become equal to it.
@@ -161,6 +162,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             combine: "mean", or "adasum" for a batch that is larger than the one for which the rate
                 was chosen: gradients of members that have nothing in common are added, and equal
                 ones averaged.
+            autotune: the group tries settings while it trains, and stays with the fastest, as
+                covey.Step does. It tunes most with update="program".
             embeddings: Embedding and EmbeddingBag modules, or model.modules().
         """
         if overlap not in ("auto", True, False):
@@ -199,7 +202,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._staging = Staging(self._leave)
         self._specs: list[TableSpec] = []
         self._options: dict[str, Any] = {"lag": lag, "max_gradient_norm": max_norm,
-                                         "combine": combine,
+                                         "combine": combine, "autotune": autotune,
                                          "update": "servers" if plain is None else "program"}
         for group in self.param_groups:
             # A rate that the program may change travels with each gradient, as the factor of 1.
