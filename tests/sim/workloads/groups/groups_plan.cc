@@ -20,6 +20,7 @@ constexpr uint32_t kLateWorkersMax = 3;
 // Includes late workers, and those that return.
 constexpr uint32_t kElasticPositions = 10;
 constexpr uint64_t kByProgramStream = 7;
+constexpr uint64_t kAutotuneStream = 8;
 
 Contract DrawContract(Random& random, uint32_t groups) {
   switch (random.Below(4)) {
@@ -109,6 +110,7 @@ proto::TableSpec GroupsPlan::Spec(size_t table) const {
 GroupsPlan DrawGroupsPlan(Random random) {
   GroupsPlan plan;
   const Random by_program = random.Split(kByProgramStream);
+  Random autotune = random.Split(kAutotuneStream);
   plan.groups = 1 + static_cast<uint32_t>(random.Below(kGroupsMax));
   plan.members = 1 + static_cast<uint32_t>(random.Below(kMembersMax));
   const bool distributed = plan.groups == 1 && random.Chance(0.4);
@@ -138,6 +140,7 @@ GroupsPlan DrawGroupsPlan(Random random) {
   // The others hear of it from heartbeats.
   if (plan.away) plan.patience += absl::Seconds(3);
   DrawByProgram(by_program, plan);
+  plan.hybrid.autotune = autotune.Chance(0.3);
   return plan;
 }
 
@@ -151,7 +154,8 @@ std::string Describe(const GroupsPlan& plan) {
       "groups=", plan.groups, " members=", plan.members, " tables:", tables,
       " steps=", plan.ordinary_steps, " samples=", plan.samples, " mode=", ModeOf(plan),
       " lag=", plan.hybrid.lag, " fused=", plan.hybrid.fusion.bucket_bytes > 0,
-      " slice=", plan.group.slice_bytes, " algorithm=", AlgorithmName(plan.group.algorithm),
+      " autotune=", plan.hybrid.autotune, " slice=", plan.group.slice_bytes,
+      " algorithm=", AlgorithmName(plan.group.algorithm),
       " measured=", plan.group.rendezvous == worker::RendezvousMode::kMeasured,
       " elastic=", plan.elastic, " late=", plan.late_starts.size(), " drains=", plan.drains.size(),
       " away=", plan.away, " calm=", plan.calm, " faults=", plan.fault_share,
