@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -106,6 +107,23 @@ TEST(StepTuningTest, StaysWithTheFastest) {
     for (uint64_t step = 1; step <= kSearchSteps; ++step) StepInTime(f, rate);
     for (const uint32_t rank : {0u, 1u, 2u}) EXPECT_EQ(UsedBy(f.fleet, rank), best);
   }
+}
+
+TEST(StepTuningTest, MessagesAreAsLargeAsTheRouteSays) {
+  MeanGroup f(3, TunedMeans(1));
+  std::map<size_t, uint64_t> messages;  // of a step, by bytes of a slice
+  for (uint64_t step = 1; step <= kSearchSteps; ++step) {
+    const Used used = UsedBy(f.fleet, 0);
+    const uint64_t before = f.fleet.group_messages;
+    f.Step();
+    // The last step of a trial has those of the agreement, too.
+    if (step % kTrialSteps == 0 || used.buckets > 1) continue;
+    if (used.route.algorithm != Algorithm::kAutomatic) continue;
+    messages[used.route.slice_bytes] = f.fleet.group_messages - before;
+  }
+  // The fixture's slices have 16 bytes.
+  EXPECT_GT(messages[0], messages[64 << 10]);
+  EXPECT_GT(messages[64 << 10], 0u);
 }
 
 // Where values are on servers, buckets stay as they are.
