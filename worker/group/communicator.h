@@ -92,8 +92,7 @@ class Communicator {
   }
   // While OnInterrupted runs: "group 1 has lost worker-2 (silent for 2.6 s)".
   const std::string& interruption() const { return interruption_; }
-  // Asked how far this member has come whenever it meets the others: as many buckets as every other
-  // member that has a model.
+  // Asked how far this member has come whenever it meets the others.
   void OnRendezvous(std::function<MemberProgress()> callback) {
     session_.callbacks().progress = std::move(callback);
   }
@@ -129,6 +128,7 @@ class Communicator {
   // Times that messages were lost or damaged, and members had to meet again.
   uint64_t losses() const { return losses_; }
   uint32_t rank() const { return session_.members().rank(); }
+  std::string NameOf(uint32_t rank) const { return session_.members().NameOf(rank); }
   uint32_t size() const { return session_.members().size(); }
   // Steps of other groups that were over when this group was made (Group.first_step): its own steps
   // count after them.

@@ -112,14 +112,7 @@ void GroupSession::FollowRendezvous(absl::Time now, Outbox& outbox) {
     outbox.Send(std::move(next.message));
   }
   if (state_ != State::kMeeting) return;
-  if (const std::optional<uint32_t> misfit = rendezvous_.misfit()) {
-    Abort(now,
-          absl::InvalidArgumentError(absl::StrCat("group ", round_.group.value(), ": ",
-                                                  members_.NameOf(*misfit),
-                                                  " trains another model than the others; ",
-                                                  "give all members the same tables and options")),
-          outbox);
-  } else if (rendezvous_.ready()) {
+  if (rendezvous_.ready()) {
     MembersMet();
     TellReady(now, outbox);
     engine_.BeginWaiting(now, outbox);

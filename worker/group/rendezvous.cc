@@ -85,7 +85,6 @@ void Rendezvous::Begin(Setup setup) {
   costs_.slice_bytes = setup_.slice_bytes;
   agreed_step_ = std::max(setup_.finished, setup_.first_agreed);
   recovery_state_.clear();
-  misfit_.reset();
 }
 
 void Rendezvous::Start(absl::Time now) {
@@ -176,7 +175,7 @@ void Rendezvous::Advance(absl::Time now) {
     if (!link_prober_.samples().empty()) own_samples_ = link_prober_.samples();
     BeginExchange(now, State::kSharingStates, {.rank = setup_.rank, .said = OwnState()});
   }
-  if (state_ == State::kSharingStates && !misfit_) {
+  if (state_ == State::kSharingStates) {
     SendHellos();
     if (states_.complete()) TakeStates();
   }
@@ -271,24 +270,18 @@ void Rendezvous::TakeStates() {
     measured_paths_.clear();
     for (uint32_t i = 0; i < members.size(); ++i) measured_paths_[members[i]] = setup_.paths[i];
   }
-  if (!interrupted || TakeProgress()) Enter(State::kReady);
+  if (interrupted) TakeProgress();
+  Enter(State::kReady);
 }
 
-// All members that have a model have the same one.
-bool Rendezvous::TakeProgress() {
+void Rendezvous::TakeProgress() {
   std::vector<MemberProgress> progress;
-  size_t buckets = 0;
+  bool has_model = false;
   for (uint32_t rank = 0; rank < setup_.members.size(); ++rank) {
     progress.push_back(std::get<MemberState>(states_.of(rank).said).progress);
-    buckets = std::max(buckets, progress.back().buckets.size());
+    has_model = has_model || !progress.back().buckets.empty();
   }
-  for (uint32_t rank = 0; rank < progress.size(); ++rank) {
-    if (progress[rank].buckets.empty() || progress[rank].buckets.size() == buckets) continue;
-    misfit_ = rank;
-    return false;
-  }
-  if (buckets > 0) recovery_state_ = std::move(progress);
-  return true;
+  if (has_model) recovery_state_ = std::move(progress);
 }
 
 }  // namespace covey::worker

@@ -125,8 +125,6 @@ class Rendezvous {
   Step agreed_step() const { return agreed_step_; }
   // When some member was interrupted: how far each has come, by rank. Else empty.
   const std::vector<MemberProgress>& recovery_state() const { return recovery_state_; }
-  // The first member with another model than the others; the round does not become ready.
-  std::optional<uint32_t> misfit() const { return misfit_; }
 
  private:
   void Enter(State state);
@@ -143,8 +141,7 @@ class Rendezvous {
   uint64_t KnownPlaces() const;
   MemberState OwnState() const;
   void TakeStates();
-  // False: there is a misfit.
-  bool TakeProgress();
+  void TakeProgress();
 
   State state_ = State::kNone;
   Setup setup_;
@@ -161,7 +158,6 @@ class Rendezvous {
   LinkCosts costs_;
   Step agreed_step_;
   std::vector<MemberProgress> recovery_state_;
-  std::optional<uint32_t> misfit_;
 
   // Of earlier rounds too.
   std::vector<LinkSample> own_samples_;            // what this member has measured last

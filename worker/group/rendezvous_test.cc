@@ -203,22 +203,6 @@ TEST(RendezvousTest, AfterAnInterruptionAllKnowHowFarEachHasCome) {
   }
 }
 
-TEST(RendezvousTest, AMemberWithAnotherModelIsNamed) {
-  Round round(3, true, 1);
-  for (uint32_t rank = 0; rank < 3; ++rank) {
-    Rendezvous::Setup setup = round.SetupOf(rank);
-    setup.interrupted = true;
-    setup.progress.buckets.resize(rank == 2 ? 1 : 2);
-    round.all[rank].Begin(setup);
-  }
-  round.StartAll();
-  round.Run();
-  for (const Rendezvous& member : round.all) {
-    EXPECT_FALSE(member.ready());
-    EXPECT_EQ(member.misfit(), 2u);
-  }
-}
-
 TEST(RendezvousTest, ASupersededRoundSaysNoHello) {
   Round round(3, true, 1);
   for (uint32_t rank = 0; rank < 3; ++rank) round.all[rank].Begin(round.SetupOf(rank));

@@ -95,18 +95,25 @@ void HybridStepEngine::Tune(absl::Time now, Outbox& outbox) {
   for (const auto& pipeline : model_.pipelines()) pipeline->Advance(now, outbox);
 }
 
-void HybridStepEngine::FollowLayout(absl::Time now, Outbox& outbox) {
-  if (tuning_.state() != StepTuning::State::kAgreeing) return;
-  for (const MemberProgress& member : group_.recovery_state()) {
-    const size_t buckets = member.buckets.size();
+absl::Status HybridStepEngine::FollowLayout(absl::Time now, Outbox& outbox) {
+  const std::vector<MemberProgress>& members = group_.recovery_state();
+  for (uint32_t rank = 0; rank < members.size(); ++rank) {
+    const size_t buckets = members[rank].buckets.size();
     if (buckets == 0 || buckets == model_.pipelines().size()) continue;
     const StepTuning::Layout* const layout = tuning_.LayoutWith(buckets);
-    if (layout == nullptr) continue;
+    if (layout == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "group ", group_.id().value(), ": ", group_.NameOf(rank), " trains another model than ",
+          group_.NameOf(group_.rank()), "; give all members the same tables and options"));
+    }
+    // Otherwise the other one follows.
+    if (tuning_.state() != StepTuning::State::kAgreeing) continue;
     SetFusion(now, layout->fusion, outbox);
-    const auto& pipelines = model_.pipelines();
-    recovery_.Interrupted(now, std::vector<Step>(pipelines.size(), model_.finished()));
-    return;
+    const size_t followed = model_.pipelines().size();
+    recovery_.Interrupted(now, std::vector<Step>(followed, model_.finished()));
+    break;
   }
+  return absl::OkStatus();
 }
 
 void HybridStepEngine::SetFusion(absl::Time now, const FusionLimits& fusion, Outbox& outbox) {
@@ -246,7 +253,10 @@ uint64_t HybridStepEngine::Interrupted(absl::Time now, Outbox& outbox) {
 
 void HybridStepEngine::GroupReady(absl::Time now, Outbox& outbox) {
   if (!is_changing()) return;
-  FollowLayout(now, outbox);
+  if (const absl::Status followed = FollowLayout(now, outbox); !followed.ok()) {
+    group_.Abort(now, followed, outbox);
+    return;
+  }
   const GenerationChange::NextGeneration next = change_.Agree();
   step_ = next.Renumbered(step_);
   lateness_.SetSubmitted(next.Renumbered(lateness_.submitted()));

@@ -138,8 +138,9 @@ class HybridStepEngine {
   void BucketChanged(absl::Time now, uint32_t bucket, uint64_t agreed_plan_epoch, Outbox& outbox);
   // Goes over to the settings on which all members have agreed.
   void Tune(absl::Time now, Outbox& outbox);
-  // Other members decided on other buckets before the group was interrupted, and this one did not.
-  void FollowLayout(absl::Time now, Outbox& outbox);
+  // Where other members decided on other buckets before the group was interrupted, and this one did
+  // not, it goes over to them. INVALID_ARGUMENT: a member has a model that this one cannot have.
+  absl::Status FollowLayout(absl::Time now, Outbox& outbox);
   // Takes what the program has submitted along. A failure fails the group.
   void SetFusion(absl::Time now, const FusionLimits& fusion, Outbox& outbox);
   // Ends the group when something waits beyond its deadline.

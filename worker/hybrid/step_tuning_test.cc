@@ -17,6 +17,7 @@
 namespace covey::worker {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using State = StepTuning::State;
 
@@ -202,6 +203,27 @@ TEST(StepTuningTest, AMemberMayDieAfterAnyMessageOfASwitch) {
     }
   }
   EXPECT_GT(mixed, 0u);
+}
+
+// Members that tune nothing have the same buckets.
+TEST(StepTuningTest, AMemberWithAnotherModelIsNamed) {
+  for (const bool autotune : {false, true}) {
+    GroupWithLosses::Options options = TunedMeans(1);
+    options.hybrid.autotune = autotune;
+    MeanGroup f(4, options);
+    HybridOptions other = options.hybrid;
+    other.fusion.bucket_bytes = 0;
+    const std::vector<TableId> tables = {TableId(1), TableId(2)};
+    ASSERT_TRUE(f.fleet.hybrids[2]->SetTables(tables, other, kPatience).ok());
+    f.Kill(3);
+    f.PlanWithoutTheDead();
+    f.ShowAll();
+    f.fleet.Run();
+    for (const uint32_t rank : f.members()) {
+      EXPECT_THAT(f.fleet.ring.communicator(rank).failure().message(),
+                  HasSubstr("trains another model than"));
+    }
+  }
 }
 
 TEST(StepTuningTest, MessagesMayBeLost) {
