@@ -932,8 +932,8 @@ PyObject* GroupRefresh(PyObject*, Given given, Py_ssize_t count) {
 // --- Step ---
 
 PyObject* StepCreate(PyObject*, Given given, Py_ssize_t count) {
-  // Worker, update, lag, error feedback, largest norm of a gradient, how to combine, whether to tune;
-  // and then, for each tensor, definition, values and rate factor.
+  // Worker, update, lag, error feedback, largest norm of a gradient, how to combine, whether to
+  // tune; and then, for each tensor, definition, values and rate factor.
   Arguments in(given, count, std::max<Py_ssize_t>(count, 7));
   auto* const worker = in.Take<covey_worker>();
   covey_step_options options = COVEY_STEP_OPTIONS_INIT;

@@ -138,6 +138,7 @@ _BANS = [
             "tests/process/bit_equality_*.cc": "what the test compares",
             "tests/process/examples_worker.cc": "the result, for `covey run`",
             "tests/sim/planted_bugs_test.cc": "how many seeds each bug took",
+            "tests/soak/tuned_worker.cc": "what the test compares",
             "worker/examples/*/main.cc": "a program that people watch",
         },
     ),
