@@ -88,10 +88,10 @@ void HybridStepEngine::BucketChanged(absl::Time now, uint32_t bucket, uint64_t a
 
 void HybridStepEngine::Tune(absl::Time now, Outbox& outbox) {
   const StepTuning::Settings next = tuning_.Decide();
-  if (next.layout.buckets != model_.pipelines().size()) {
-    SetFusion(now, next.layout.fusion, outbox);
-  }
   model_.SetRoute(next.route);
+  if (next.layout.buckets != model_.pipelines().size()) {
+    SetFusion(now, next.layout.fusion, next.route, outbox);
+  }
   for (const auto& pipeline : model_.pipelines()) pipeline->Advance(now, outbox);
 }
 
@@ -108,7 +108,7 @@ absl::Status HybridStepEngine::FollowLayout(absl::Time now, Outbox& outbox) {
     }
     // Otherwise the other one follows.
     if (tuning_.state() != StepTuning::State::kAgreeing) continue;
-    SetFusion(now, layout->fusion, outbox);
+    SetFusion(now, layout->fusion, {}, outbox);
     const size_t followed = model_.pipelines().size();
     recovery_.Interrupted(now, std::vector<Step>(followed, model_.finished()));
     break;
@@ -116,7 +116,8 @@ absl::Status HybridStepEngine::FollowLayout(absl::Time now, Outbox& outbox) {
   return absl::OkStatus();
 }
 
-void HybridStepEngine::SetFusion(absl::Time now, const FusionLimits& fusion, Outbox& outbox) {
+void HybridStepEngine::SetFusion(absl::Time now, const FusionLimits& fusion, const StepRoute& route,
+                                 Outbox& outbox) {
   std::vector<std::pair<Step, std::vector<TensorRequest>>> submitted;
   for (const auto& pipeline : model_.pipelines()) {
     submitted.emplace_back(pipeline->submitted_step(), pipeline->TakeSubmissions());
@@ -124,6 +125,7 @@ void HybridStepEngine::SetFusion(absl::Time now, const FusionLimits& fusion, Out
   const absl::Status status =
       model_.SetFusion(fusion, view_, model_.finished_by_all(), Environment());
   if (!status.ok()) group_.Abort(now, status, outbox);
+  model_.SetRoute(route);
   lateness_.Reset(model_.pipelines().size());
   for (auto& [step, requests] : submitted) {
     for (TensorRequest& request : requests) {

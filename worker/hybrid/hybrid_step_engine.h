@@ -141,8 +141,10 @@ class HybridStepEngine {
   // Where other members decided on other buckets before the group was interrupted, and this one did
   // not, it goes over to them. INVALID_ARGUMENT: a member has a model that this one cannot have.
   absl::Status FollowLayout(absl::Time now, Outbox& outbox);
-  // Takes what the program has submitted along. A failure fails the group.
-  void SetFusion(absl::Time now, const FusionLimits& fusion, Outbox& outbox);
+  // Other buckets, and the way that they travel. Takes along what the program has submitted, which
+  // may begin at once. A failure fails the group.
+  void SetFusion(absl::Time now, const FusionLimits& fusion, const StepRoute& route,
+                 Outbox& outbox);
   // Ends the group when something waits beyond its deadline.
   void CheckDeadlines(absl::Time now, Outbox& outbox);
   void UpdateRecovery(absl::Time now);

@@ -110,6 +110,35 @@ TEST(StepTuningTest, StaysWithTheFastest) {
   }
 }
 
+// The next step may have been submitted when the members go over to other settings.
+TEST(StepTuningTest, SomeMembersAreAStepAheadOfASwitch) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    Random random(seed);
+    MeanGroup f(3, TunedMeans(seed));
+    const auto step_of = [&f](uint32_t rank) { return f.fleet.hybrids[rank]->step().value(); };
+    while (step_of(0) < kSearchSteps) {
+      for (const uint32_t rank : f.members()) {
+        if (!f.Idle(rank) || step_of(rank) >= kSearchSteps) continue;
+        // The tree is the fastest, and fewer buckets are.
+        const Used used = UsedBy(f.fleet, rank);
+        const bool is_fast = used.route.algorithm == Algorithm::kTree;
+        if (rank == 0) f.fleet.ring.Pass(absl::Seconds((is_fast ? 1 : 5) + used.buckets));
+        f.Begin(rank);
+      }
+      f.fleet.RunMessages(1 + random.Below(5));
+      for (const uint32_t rank : f.members())
+        ASSERT_TRUE(f.failures[rank].ok()) << f.failures[rank];
+    }
+    f.fleet.Run();
+    for (const uint32_t rank : f.members()) {
+      if (step_of(rank) < kSearchSteps) f.Begin(rank);
+    }
+    f.fleet.Run();
+    f.CheckMeans(kSearchSteps);
+    ASSERT_THAT(f.violations, IsEmpty()) << "seed " << seed;
+  }
+}
+
 TEST(StepTuningTest, MessagesAreAsLargeAsTheRouteSays) {
   MeanGroup f(3, TunedMeans(1));
   std::map<size_t, uint64_t> messages;  // of a step, by bytes of a slice
