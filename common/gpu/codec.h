@@ -9,8 +9,8 @@
 namespace covey::gpu {
 
 // The encodings of codec.h, run by the GPU: same preconditions, same bits, except the payload of a
-// NaN that is decoded from a format with blocks. Memory, order and failures as in kernels.h; any alignment,
-// also of an element of `bytes`.
+// NaN that is decoded from a format with blocks. Memory, order and failures as in kernels.h; any
+// alignment, also of an element of `bytes`.
 void Encode(WireFormat format, std::span<const float> values, std::span<uint8_t> bytes);
 void Decode(WireFormat format, std::span<const uint8_t> bytes, std::span<float> values);
 

@@ -88,7 +88,7 @@ void AddFolderOf(absl::string_view controller, const std::string& folder,
   }
 }
 
-// "/a/b" -> "/a/b", "/a", "". In a container the kernel names groups of the host, which are not
+// "/srv/pod" -> "/srv/pod", "/srv", "". In a container the kernel names groups of the host, which are not
 // mounted there, and the last one is the container's own.
 std::vector<std::string> GroupsAround(absl::string_view path) {
   std::vector<std::string> groups;

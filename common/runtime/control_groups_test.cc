@@ -52,13 +52,13 @@ TEST_F(ControlGroupsTest, CachedFilesThatAreNotUsedAreFree) {
 }
 
 TEST_F(ControlGroupsTest, LimitsOfTheFirstVersionHold) {
-  Plant("memory/slice/memory.limit_in_bytes", "6000\n");
-  Plant("memory/slice/memory.usage_in_bytes", "4000\n");
-  Plant("memory/slice/memory.stat", "inactive_file 1\ntotal_inactive_file 1000\n");
-  Plant("cpu/slice/cpu.cfs_quota_us", "50000\n");
-  Plant("cpu/slice/cpu.cfs_period_us", "100000\n");
+  Plant("memory/srv/memory.limit_in_bytes", "6000\n");
+  Plant("memory/srv/memory.usage_in_bytes", "4000\n");
+  Plant("memory/srv/memory.stat", "inactive_file 1\ntotal_inactive_file 1000\n");
+  Plant("cpu/srv/cpu.cfs_quota_us", "50000\n");
+  Plant("cpu/srv/cpu.cfs_period_us", "100000\n");
   const ControlGroupLimits limits =
-      ReadControlGroups("5:memory:/slice/pod\n4:cpu,cpuacct:/slice/pod\n0::/\n", root_);
+      ReadControlGroups("5:memory:/srv/pod\n4:cpu,cpuacct:/srv/pod\n0::/\n", root_);
   EXPECT_EQ(limits.memory_bytes, 6000u);
   EXPECT_EQ(limits.free_memory_bytes, 3000u);
   EXPECT_EQ(limits.cores, 0.5);
@@ -76,7 +76,7 @@ TEST_F(ControlGroupsTest, TheFirstVersionHasNumbersForNoLimit) {
 }
 
 TEST_F(ControlGroupsTest, WhatIsNotThereIsNoLimit) {
-  for (const char* cgroup : {"", "0::/a\n", "0::\n", "x\n5:memory:/a\n", "::", "0::/a/../..\n"}) {
+  for (const char* cgroup : {"", "0::/a\n", "0::\n", "x\n5:memory:/a\n", "::", "0::/srv/../..\n"}) {
     const ControlGroupLimits limits = ReadControlGroups(cgroup, root_);
     EXPECT_EQ(limits.memory_bytes, std::nullopt) << cgroup;
     EXPECT_EQ(limits.cores, std::nullopt) << cgroup;

@@ -78,8 +78,8 @@ constexpr size_t EncodedBytes(WireFormat format, size_t count) {
   return 0;
 }
 
-// Bytes of encoded rows of `width` elements each. In formats with blocks each row begins a new one, so
-// that a large row does not cost its neighbors their precision.
+// Bytes of encoded rows of `width` elements each. In formats with blocks each row begins a new one,
+// so that a large row does not cost its neighbors their precision.
 constexpr size_t EncodedRowBytes(WireFormat format, size_t width, size_t rows) {
   return rows * EncodedBytes(format, width);
 }

@@ -45,8 +45,8 @@ namespace covey::worker {
 //
 // A group that changes its members or loses one goes on in another generation: generation_change.h.
 //
-// Tuning: between two steps, all members may go over to other buckets, or to another way for them to
-// travel (step_tuning.h). The search begins again in each generation.
+// Tuning: between two steps, all members may go over to other buckets, or to another way for them
+// to travel (step_tuning.h). The search begins again in each generation.
 //
 // Invariants:
 // 1. All members end a step with the same bits in `values`. With one group under `bsp` they are

@@ -25,8 +25,8 @@ namespace covey::client {
 // that is older than all in flight may always go, however large. Requests to one loop leave in the
 // order of their ids, which is that of their operations.
 //
-// Servers hold pushes until other groups have pushed, too (bsp), and held pushes may fill the budget
-// and the windows of all groups. No group waits for ever:
+// Servers hold pushes until other groups have pushed, too (bsp), and held pushes may fill the
+// budget and the windows of all groups. No group waits for ever:
 //  - Groups push in one order: the first push that a server still waits for is the oldest that its
 //    group has left, so it may go.
 //  - Groups push in different orders: a push that its server has confirmed counts no longer, and a

@@ -19,9 +19,9 @@ namespace covey {
 // What replies with frames may wait for a reader in the tests of transports.
 inline constexpr size_t kTestReplyBytes = 8 << 20;
 
-// A reader asks once and does not read; 1,000 replies of 1 MiB are sent to it. Most are dropped, and
-// once it reads, it gets the others, and further ones. Precondition: `server` takes kTestReplyBytes,
-// and a few messages at most arrive at `reader` before it reads them.
+// A reader asks once and does not read; 1,000 replies of 1 MiB are sent to it. Most are dropped,
+// and once it reads, it gets the others, and further ones. Precondition: `server` takes
+// kTestReplyBytes, and a few messages at most arrive at `reader` before it reads them.
 inline void ExpectFewUnreadReplies(Transport& server, Transport& reader, const Address& reader_is,
                                    const Address& server_is) {
   constexpr uint64_t kReplies = 1000;
