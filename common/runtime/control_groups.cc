@@ -88,8 +88,8 @@ void AddFolderOf(absl::string_view controller, const std::string& folder,
   }
 }
 
-// "/srv/pod" -> "/srv/pod", "/srv", "". In a container the kernel names groups of the host, which are not
-// mounted there, and the last one is the container's own.
+// "/srv/pod" -> "/srv/pod", "/srv", "". In a container the kernel names groups of the host, which
+// are not mounted there, and the last one is the container's own.
 std::vector<std::string> GroupsAround(absl::string_view path) {
   std::vector<std::string> groups;
   std::string group(path);

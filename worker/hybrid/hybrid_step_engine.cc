@@ -83,6 +83,7 @@ void HybridStepEngine::BucketChanged(absl::Time now, uint32_t bucket, uint64_t a
   }
   // After a generation's last step there is nothing to be tuned, which all members know.
   if (state() != GenerationChange::State::kRunning) return;
+  if (tuning_.state() != StepTuning::State::kTrial) return;
   tuning_.StepOver(now, model_.ended_by_all(), samples, now + model_.definition().patience, outbox);
 }
 

@@ -85,7 +85,8 @@ StepTuning::Settings StepTuning::SettingsAt(const StepTuner::Point& point) const
 
 void StepTuning::StepOver(absl::Time now, Step step, uint64_t samples, absl::Time deadline,
                           Outbox& outbox) {
-  if (state_ != State::kTrial || step <= newest_) return;
+  COVEY_CHECK(state_ == State::kTrial);
+  if (step <= newest_) return;
   newest_ = step;
   if (over_ < now && over_ != absl::InfinitePast()) {
     rates_.push_back(static_cast<double>(samples) / absl::ToDoubleSeconds(now - over_));

@@ -63,7 +63,7 @@ class StepTuning {
     return state_ == State::kOff || (state_ == State::kTrial && step <= last_);
   }
   // All buckets have finished `step`, with so many examples of all members. `deadline`: of what the
-  // members agree on after it.
+  // members agree on after it. Precondition: kTrial.
   void StepOver(absl::Time now, Step step, uint64_t samples, absl::Time deadline, Outbox& outbox);
   // All members have finished the trial and know the next settings.
   bool decided() const { return agreement_ != nullptr && agreement_->arrived; }
