@@ -95,10 +95,10 @@ TEST_F(SettingsTest, DoNotPrint) {
 }
 
 TEST(FormatOf, KnowsAllFormats) {
-  for (int32_t format = 0; format < 4; ++format) {
+  for (int32_t format = 0; format < 7; ++format) {
     EXPECT_EQ(format, static_cast<int32_t>(*FormatOf(format)));
   }
-  EXPECT_FALSE(FormatOf(4).ok());
+  EXPECT_FALSE(FormatOf(7).ok());
   EXPECT_FALSE(FormatOf(-1).ok());
 }
 
