@@ -53,7 +53,8 @@ void ZmqPart::Allocate(size_t size) {
 
 void ZmqPart::Refer(Buffer frame, std::shared_ptr<UnsentBytes> unsent) {
   if (unsent != nullptr) *unsent += frame.size();
-  auto held = std::make_unique<HeldFrame>(std::move(frame), std::move(unsent));
+  std::unique_ptr<HeldFrame> held(
+      new HeldFrame{.frame = std::move(frame), .unsent = std::move(unsent)});
   void* data = const_cast<uint8_t*>(held->frame.data());
   if (zmq_msg_init_data(&part_, data, held->frame.size(), DropFrame, held.get()) != 0) {
     throw std::bad_alloc();
