@@ -128,6 +128,19 @@ struct Float8 {
   }
 };
 
+// Each of the first threads of a block writes a byte.
+__device__ void WriteScale(float scale, uint8_t* block) {
+  if (threadIdx.x < sizeof(scale)) {
+    block[threadIdx.x] = static_cast<uint8_t>(Bits(scale) >> (8 * threadIdx.x));
+  }
+}
+
+__device__ float ReadScale(const uint8_t* block) {
+  uint32_t bits = 0;
+  for (int k = 3; k >= 0; --k) bits = bits << 8 | block[k];
+  return Float(bits);
+}
+
 template <typename Element>
 constexpr size_t kBlockBytes = BlockBytes(Element::kBytes, kBlockElements);
 
@@ -143,9 +156,7 @@ __global__ void EncodeBlocks(size_t count, const float* values, uint8_t* bytes) 
   __syncthreads();
   const float scale = largest >= kFloatInfinity ? NotANumber() : Element::Scale(largest);
   uint8_t* const block = bytes + blockIdx.x * kBlockBytes<Element>;
-  if (threadIdx.x < sizeof(scale)) {
-    block[threadIdx.x] = static_cast<uint8_t>(Bits(scale) >> (8 * threadIdx.x));
-  }
+  WriteScale(scale, block);
   if (i >= count) return;
   uint8_t* const out = block + sizeof(scale) + Element::kBytes * threadIdx.x;
   if (scale > 0) {
@@ -160,14 +171,13 @@ __global__ void DecodeBlocks(size_t count, const uint8_t* bytes, float* values) 
   const size_t i = size_t{blockIdx.x} * kBlockElements + threadIdx.x;
   if (i >= count) return;
   const uint8_t* const block = bytes + blockIdx.x * kBlockBytes<Element>;
-  uint32_t bits = 0;
-  for (int k = 3; k >= 0; --k) bits = bits << 8 | block[k];
-  const float scale = Float(bits);
+  const float scale = ReadScale(block);
   values[i] = Element::Get(block + sizeof(scale) + Element::kBytes * threadIdx.x) * scale;
 }
 
 constexpr size_t kTopBlockBytes = EncodedBytes(WireFormat::kTopBlock, kBlockElements);
 
+// KeptOfBlock, which is a function of the host.
 __device__ unsigned KeptOf(size_t size) { return static_cast<unsigned>((size + 31) / 32); }
 
 // One block of threads per encoded block, one thread per element, of which each counts how many
@@ -195,9 +205,7 @@ __global__ void EncodeTopBlocks(size_t count, const float* values, uint8_t* byte
   __syncthreads();
   const float scale = largest >= kFloatInfinity ? NotANumber() : Float8::Scale(largest);
   uint8_t* const block = bytes + blockIdx.x * kTopBlockBytes;
-  if (threadIdx.x < sizeof(scale)) {
-    block[threadIdx.x] = static_cast<uint8_t>(Bits(scale) >> (8 * threadIdx.x));
-  }
+  WriteScale(scale, block);
   if (!is_kept[threadIdx.x]) return;
   unsigned before = 0;
   for (unsigned i = 0; i < threadIdx.x; ++i) before += is_kept[i];
@@ -214,9 +222,7 @@ __global__ void DecodeTopBlocks(size_t count, const uint8_t* bytes, float* value
   const size_t first = size_t{blockIdx.x} * kBlockElements;
   const size_t size = min(size_t{kBlockElements}, count - first);
   const uint8_t* const block = bytes + blockIdx.x * kTopBlockBytes;
-  uint32_t bits = 0;
-  for (int k = 3; k >= 0; --k) bits = bits << 8 | block[k];
-  const float scale = Float(bits);
+  const float scale = ReadScale(block);
   if (threadIdx.x < size) values[first + threadIdx.x] = 0 * scale;
   __syncthreads();
   const unsigned kept = KeptOf(size);

@@ -94,7 +94,7 @@ void MetricsServer::Watch(std::string name, PostToLoop loop, std::function<void(
 void MetricsServer::Handle(const HttpRequest& request, const HttpReply& reply) {
   watch_.Ask(MonotonicNow());
   if (request.path == "/metrics") {
-    // What is read from files keeps no loop.
+    // These metrics are read from files, so that the control loop does not wait for the disk.
     MetricPage page;
     AddProcessMetrics(options_.role, page);
     if (!options_.tls.empty()) AddCertificateMetrics(options_.tls, WallClockNow(), page);

@@ -6,7 +6,7 @@
 namespace covey::scheduler {
 namespace {
 
-// What is left of the time of a flush when the next one is planned.
+// Each flush multiplies the longest time so far by this, so that slow flushes are forgotten.
 constexpr double kMemory = 0.9;
 // A flush may take this many times as long as those before it.
 constexpr double kMargin = 1.5;

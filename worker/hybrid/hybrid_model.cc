@@ -131,19 +131,16 @@ Step HybridModel::finished() const {
   return newest;
 }
 
-Step HybridModel::finished_by_all() const {
+Step HybridModel::Oldest(Step (BucketPipeline::*step)() const) const {
   if (empty()) return Step();
-  Step oldest = pipelines_[0]->finished();
-  for (const auto& pipeline : pipelines_) oldest = std::min(oldest, pipeline->finished());
+  Step oldest = (*pipelines_[0].*step)();
+  for (const auto& pipeline : pipelines_) oldest = std::min(oldest, (*pipeline.*step)());
   return oldest;
 }
 
-Step HybridModel::ended_by_all() const {
-  if (empty()) return Step();
-  Step oldest = pipelines_[0]->ended();
-  for (const auto& pipeline : pipelines_) oldest = std::min(oldest, pipeline->ended());
-  return oldest;
-}
+Step HybridModel::finished_by_all() const { return Oldest(&BucketPipeline::finished); }
+
+Step HybridModel::ended_by_all() const { return Oldest(&BucketPipeline::ended); }
 
 MemberProgress HybridModel::Progress() const {
   MemberProgress progress;

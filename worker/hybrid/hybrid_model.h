@@ -97,6 +97,9 @@ class HybridModel {
   BucketConsensus ConsensusOn(size_t bucket) const;
 
  private:
+  // Of all buckets; 0 without any.
+  Step Oldest(Step (BucketPipeline::*step)() const) const;
+
   Communicator& group_;
   ServerLink& link_;
   Definition definition_;
