@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "client/cli/doctor/cluster_checks.h"
 #include "client/cli/doctor/findings_view.h"
 #include "client/cli/doctor/machine_checks.h"
@@ -139,6 +140,15 @@ ClusterFacts GoodCluster() {
   facts.schedulers = {{.owner = "s:1", .endpoint = "s:1", .answer = {.kind = Kind::kOpen}}};
   facts.nodes = {{.owner = "server-0", .endpoint = "tcp://h:1", .answer = {.kind = Kind::kOpen}}};
   return facts;
+}
+
+// Lookups of several names end at the same moment, now and then.
+TEST(PortProbeTest, LooksUpSeveralNamesManyTimes) {
+  const std::vector<std::string> endpoints(8, "127.0.0.1:1");
+  for (int i = 0; i < 500; ++i) {
+    const auto answers = ProbePorts(endpoints, absl::Seconds(10), absl::ZeroDuration());
+    for (const PortAnswer& answer : answers) ASSERT_EQ(Kind::kRefused, answer.kind);
+  }
 }
 
 TEST(ClusterChecksTest, AGoodClusterHasNoWarning) {

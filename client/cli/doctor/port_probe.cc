@@ -29,6 +29,7 @@ namespace {
 using Kind = PortAnswer::Kind;
 
 constexpr size_t kGreetingBytesMax = 64;
+constexpr int kLookupPollMs = 1;
 
 // One connection that is being made for an endpoint, which may have several addresses.
 struct Connection {
@@ -123,21 +124,15 @@ void ConnectNames(std::unique_ptr<Resolution> resolution, absl::Time until,
   std::vector<gaicb*> requests;
   for (const auto& name : resolution->names) requests.push_back(&name->request);
   const int count = static_cast<int>(requests.size());
-  int started = getaddrinfo_a(GAI_NOWAIT, requests.data(), count, nullptr);
-  bool is_abandoned = false;
-  while (started == 0) {
-    const bool all_done = std::all_of(requests.begin(), requests.end(), [](gaicb* request) {
-      return gai_error(request) != EAI_INPROGRESS;
-    });
-    const absl::Duration left = until - MonotonicNow();
-    if (all_done || left <= absl::ZeroDuration()) break;
-    const timespec wait = absl::ToTimespec(left);
-    std::vector<gaicb*> open;
-    for (gaicb* request : requests) {
-      if (gai_error(request) == EAI_INPROGRESS) open.push_back(request);
-    }
-    gai_suspend(open.data(), static_cast<int>(open.size()), &wait);
+  const int started = getaddrinfo_a(GAI_NOWAIT, requests.data(), count, nullptr);
+  const auto is_under_way = [](gaicb* request) { return gai_error(request) == EAI_INPROGRESS; };
+  // Polls. gai_suspend crashes a process: when it returns, a lookup that ends at this moment still
+  // holds a pointer to its stack.
+  while (started == 0 && std::any_of(requests.begin(), requests.end(), is_under_way) &&
+         MonotonicNow() < until) {
+    poll(nullptr, 0, kLookupPollMs);
   }
+  bool is_abandoned = false;
   for (const auto& name : resolution->names) {
     PortAnswer& answer = answers[name->endpoint];
     const int error = started != 0 ? started : gai_error(&name->request);
