@@ -20,7 +20,7 @@ namespace {
 absl::Status PrintResult(const worker::Group& group, const worker::WorkerConfig& config,
                          const Options& options, const Outcome& outcome) {
   COVEY_ASSIGN_OR_RETURN(const worker::Forecast forecast,
-                         group.PredictAllReduce(options.bytes / sizeof(float)));
+                         group.PredictAllReduce(options.bytes / sizeof(float) / options.tensors));
   const double seconds = absl::ToDoubleSeconds(outcome.Median());
   nlohmann::ordered_json each = nlohmann::ordered_json::array();
   for (const absl::Duration duration : outcome.durations) {
@@ -30,6 +30,7 @@ absl::Status PrintResult(const worker::Group& group, const worker::WorkerConfig&
       {"seconds", seconds},
       {"seconds_each", std::move(each)},
       {"bytes", options.bytes},
+      {"tensors", options.tensors},
       {"bytes_per_second", static_cast<double>(options.bytes) / seconds},
       {"error_max", outcome.error_max},
       {"collective", AlgorithmName(config.collective)},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "common/base/status_macros.h"
 #include "worker/examples/choices.h"
@@ -32,12 +33,22 @@ void FillWithTerms(uint32_t rank, std::vector<float>& data) {
   }
 }
 
+std::vector<std::span<float>> TensorsOf(std::span<float> data, uint32_t count) {
+  std::vector<std::span<float>> tensors;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t first = data.size() * i / count;
+    tensors.push_back(data.subspan(first, data.size() * (i + 1) / count - first));
+  }
+  return tensors;
+}
+
 }  // namespace
 
 absl::Status Options::Validate() const {
   COVEY_RETURN_IF_ERROR(examples::InRange("--bytes", static_cast<double>(bytes), 1024, 1 << 30));
   COVEY_RETURN_IF_ERROR(
       examples::InRange("--compute-milliseconds", compute_milliseconds, 0, 60000));
+  COVEY_RETURN_IF_ERROR(examples::InRange("--tensors", tensors, 1, 256));
   return examples::InRange("--repetitions", static_cast<double>(repetitions), 1, 1e6);
 }
 
@@ -47,6 +58,8 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("compute-milliseconds", &compute_milliseconds,
               "computation of each member while a sum is under way");
   options.Add("overlap", &overlap, "false: the sum begins when the computation has ended");
+  options.Add("tensors", &tensors, "tensors that the data is divided into; each has its own sum");
+  options.Add("at-once", &at_once, "false: tensors are summed one after another");
 }
 
 absl::Duration Outcome::Median() const {
@@ -87,9 +100,13 @@ absl::StatusOr<Outcome> Measure(worker::Group& group, const Options& options,
       }
     };
     if (!options.overlap) compute();
-    worker::Handle sum = group.AllReduce(data);
+    std::vector<worker::Handle> sums;
+    for (const std::span<float> tensor : TensorsOf(data, options.tensors)) {
+      if (!options.at_once && !sums.empty()) COVEY_RETURN_IF_ERROR(sums.back().Wait());
+      sums.push_back(group.AllReduce(tensor));
+    }
     if (options.overlap) compute();
-    COVEY_RETURN_IF_ERROR(sum.Wait());
+    for (worker::Handle& sum : sums) COVEY_RETURN_IF_ERROR(sum.Wait());
     // The first repetition meets cold connections and untouched memory.
     if (repetition > 0) outcome.durations.push_back(now() - start);
     // A member that checks its sums must not take the processor from one that still adds.

@@ -24,6 +24,10 @@ struct Options {
   double compute_milliseconds = 0;
   // False: the sum begins when the computation has ended.
   bool overlap = true;
+  // The data is divided into so many tensors of equal size, 1 to 256, each with a sum of its own.
+  uint32_t tensors = 1;
+  // False: the sum of a tensor begins when that of the one before it has ended.
+  bool at_once = true;
 
   // INVALID_ARGUMENT: names the flag, its value and the range.
   absl::Status Validate() const;
