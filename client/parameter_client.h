@@ -77,7 +77,8 @@ struct PushOptions {
   // Training examples behind the gradient, which is their SUM. With 1, the gradient is applied as
   // it is.
   uint64_t samples = 1;
-  // The gradient's format on the wire; see common/tensor/wire_format.h for the loss of each.
+  // The gradient's format on the wire; see common/tensor/wire_format.h for the loss of each. Not
+  // topk, which leaves out most elements, and has to be followed by the rest.
   WireFormat format = WireFormat::kFloat32;
   // Zero = ClientConfig::operation_deadline.
   absl::Duration deadline = absl::ZeroDuration();

@@ -7,6 +7,7 @@
 #include "common/net/data_transport.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/exposure.h"
+#include "common/tensor/codec.h"
 
 namespace covey::worker {
 namespace {
@@ -43,6 +44,12 @@ absl::Status WorkerConfig::Validate() const {
     return absl::InvalidArgumentError(
         absl::StrCat("transport is '", transport, "'; choose ", kDataTransportNames));
   }
+  if (NeedsFeedback(collective_wire)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "collective_wire is ", WireFormatName(collective_wire),
+        ", which leaves out most elements, and only steps of a model send them later; choose "
+        "another format"));
+  }
   if (form_deadline < absl::Seconds(1) || form_deadline > absl::Hours(1)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "form_deadline is ", absl::FormatDuration(form_deadline), "; choose 1s to 1h"));
@@ -69,7 +76,7 @@ void WorkerConfig::AddTo(ConfigFile& options) {
   AddParsed(
       options, "collective-wire", &collective_wire, ParseWireFormat, WireFormatName,
       "encoding of the program's own collectives: float32, float16, bfloat16, scaled-float16, "
-      "int8, float8 or topk");
+      "int8 or float8");
 }
 
 }  // namespace covey::worker

@@ -36,6 +36,9 @@ TEST(WorkerConfigTest, NamesTheFieldThatIsWrong) {
   config.form_deadline = absl::ZeroDuration();
   EXPECT_THAT(config.Validate().message(), HasSubstr("form_deadline"));
   config = Valid();
+  config.collective_wire = WireFormat::kTopBlock;
+  EXPECT_THAT(config.Validate().message(), HasSubstr("collective_wire is topk, which leaves out"));
+  config = Valid();
   config.data_host = "";
   EXPECT_THAT(config.Validate().message(), HasSubstr("data_host"));
   config = Valid();

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/collective/collective_kind.h"
 #include "common/collective/cost_model.h"
+#include "common/tensor/codec.h"
 #include "worker/collective/collective.h"
 #include "worker/engine/worker_core.h"
 
@@ -54,6 +55,12 @@ absl::Status CheckElements(const Collective& collective, const CollectiveOptions
         absl::StrCat(CollectiveName(collective.kind), " of ", ElementTypeName(type),
                      " in the format ", WireFormatName(*options.format),
                      ", which is for sums and copies of float32; leave the format out"));
+  }
+  if (options.format && NeedsFeedback(*options.format)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        CollectiveName(collective.kind), " in the format ", WireFormatName(*options.format),
+        ", which leaves out most elements, and only steps of a model send them later; "
+        "use another format"));
   }
   if (options.input != nullptr && !HasReduction(collective.kind)) {
     return absl::InvalidArgumentError(

@@ -30,8 +30,9 @@ using client::Handle;
 struct CollectiveOptions {
   // kAutomatic: as in WorkerConfig.
   Algorithm algorithm = Algorithm::kAutomatic;
-  // Of float32 that is added or only moves; everything else travels as it is. Absent: as in
-  // WorkerConfig. Sums are in float32 whatever the format, and every member gets the same bits.
+  // Of float32 that is added or only moves; everything else travels as it is. Not topk, which
+  // leaves out most elements. Absent: as in WorkerConfig. Sums are in float32 whatever the format,
+  // and every member gets the same bits.
   std::optional<WireFormat> format;
   // The order on a busy link; smaller goes first.
   int priority = 0;

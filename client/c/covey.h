@@ -172,7 +172,8 @@ COVEY_API void covey_notifier_free(covey_notifier* notifier);
 typedef struct covey_client covey_client;
 typedef struct covey_table covey_table;
 
-/* Wire formats of gradients and collectives (common/tensor/wire_format.h). */
+/* Wire formats of gradients and collectives (common/tensor/wire_format.h). COVEY_TOPK is for tables
+ * that a step trains, which sends later what it leaves out. */
 enum {
   COVEY_FLOAT32 = 0,
   COVEY_FLOAT16 = 1,

@@ -83,6 +83,14 @@ TEST_F(RequestEngineTest, KeepsWhatAnEncodingLosesForTheNextPush) {
   unfit.residual = std::span(residual).first(5);
   EXPECT_EQ(engine_.Start(kStart, std::move(unfit), outbox_).code(),
             absl::StatusCode::kInvalidArgument);
+  Operation forgetful = PushAll();
+  forgetful.format = WireFormat::kTopBlock;
+  EXPECT_THAT(engine_.Start(kStart, std::move(forgetful), outbox_).message(),
+              HasSubstr("topk leaves out most of a gradient"));
+  forgetful = PushAll();
+  forgetful.format = WireFormat::kTopBlock;
+  forgetful.residual = residual;
+  EXPECT_TRUE(engine_.Start(kStart, std::move(forgetful), outbox_).ok());
 }
 
 TEST_F(RequestEngineTest, TellsWhenAPushWasTooStale) {

@@ -35,5 +35,7 @@ void DecodeRows(WireFormat format, size_t width, std::span<const uint8_t> bytes,
 // residual is lost. Precondition: `residual` has the size of `values`.
 void EncodeWithFeedback(WireFormat format, std::span<const float> values, std::span<float> residual,
                         std::span<uint8_t> bytes);
+// Formats that leave out most elements, so that without error feedback most of a sum is lost.
+constexpr bool NeedsFeedback(WireFormat format) { return format == WireFormat::kTopBlock; }
 
 }  // namespace covey

@@ -116,6 +116,8 @@ TEST_F(WorkerTest, SaysWhichElementsItCannotCombine) {
   expect_refused(
       group.AllReduce(floats, {.format = WireFormat::kBfloat16, .op = ReduceOp::kProduct}),
       "which is for sums and copies of float32");
+  expect_refused(group.AllGather(floats, {}, {.format = WireFormat::kTopBlock}),
+                 "all-gather in the format topk, which leaves out most elements");
   std::vector<float> overlapping(3);
   expect_refused(group.AllReduce(std::span(overlapping).first(2), {.input = &overlapping[1]}),
                  "an input that overlaps the output");

@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/contract/contract.h"
 #include "common/table/definition.h"
+#include "common/tensor/codec.h"
 #include "worker/update/member_update.h"
 #include "worker/update/program_update.h"
 #include "worker/update/server_update.h"
@@ -28,6 +29,11 @@ absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, const proto::Clus
   TablePlan plan;
   plan.gradient.format = definition.gradient_format;
   plan.gradient.error_feedback = FeedsBack(options.error_feedback, definition.gradient_format);
+  if (NeedsFeedback(plan.gradient.format) && !plan.gradient.error_feedback) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", definition.name, "': gradients in ", WireFormatName(plan.gradient.format),
+        " lose most of their elements without error feedback; leave that at its default"));
+  }
   const Synchronization mode = options.synchronization;
   if (mode != Synchronization::kCentralized &&
       (contract.kind != Contract::Kind::kBsp || groups != 1)) {

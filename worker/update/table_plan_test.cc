@@ -84,6 +84,17 @@ TEST(TablePlanTest, DistributedIsForOneGroupUnderBsp) {
   EXPECT_FALSE(Plan({switched}, 1, options).ok());
 }
 
+TEST(TablePlanTest, AFormatThatLeavesOutMostElementsNeedsFeedback) {
+  proto::Table table = TableWith(proto::Contract::BSP);
+  table.mutable_spec()->set_gradient_format(proto::WIRE_TOP_BLOCK);
+  const auto plans = Plan({table}, 1, {});
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  EXPECT_TRUE((*plans)[0].gradient.error_feedback);
+  const auto refused = Plan({table}, 1, {.error_feedback = ErrorFeedback::kNever});
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+  EXPECT_THAT(refused.status().message(), HasSubstr("gradients in topk lose most"));
+}
+
 TEST(TablePlanTest, AdasumIsForGroupsThatAreNotTooLarge) {
   const HybridOptions options{.combine = Combine::kAdasum};
   const auto view = ViewWithGroups(1);

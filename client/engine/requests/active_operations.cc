@@ -12,6 +12,7 @@
 #include "common/optimizer/learning_rate.h"
 #include "common/table/matrix_columns.h"
 #include "common/table/row_type.h"
+#include "common/tensor/codec.h"
 #include "common/vectors/evaluate.h"
 
 namespace covey::client {
@@ -153,6 +154,12 @@ absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Tab
     return absl::InvalidArgumentError(
         absl::StrCat("table '", name, "': the learning rate's factor is ", operation.rate_factor,
                      "; use at least 0, and at most ", kRateFactorMax));
+  }
+  if (NeedsFeedback(operation.format) && operation.residual.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", name, "': ", WireFormatName(operation.format),
+        " leaves out most of a gradient, and only steps of a model send it later; push in another "
+        "format"));
   }
   if (operation.samples == 0 && !operation.group) {
     return absl::InvalidArgumentError(

@@ -345,8 +345,8 @@ class SparseTable:
             keys: as above, or a batch.
             gradient: float32, a row for each key.
             samples: examples behind it; 1 applies it as it is.
-            wire: "float32", "float16", "bfloat16", "scaled-float16", "int8", "float8" or
-                "topk"; in the last four each row has scales of its own.
+            wire: "float32", "float16", "bfloat16", "scaled-float16", "int8" or "float8"; in the
+                last three each row has scales of its own.
             timeout: deadline in seconds; None = the client's.
         """
         native = _native.client_push_rows(

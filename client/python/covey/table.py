@@ -61,7 +61,7 @@ class Table:
         Args:
             gradient: float32, as many elements as the table.
             samples: examples behind it; 1 applies it as it is.
-            wire: "float32", "float16", "bfloat16", "scaled-float16", "int8", "float8" or "topk".
+            wire: "float32", "float16", "bfloat16", "scaled-float16", "int8" or "float8".
             timeout: deadline in seconds; None = the client's.
         """
         memory = floats(gradient, "gradient", writable=False)

@@ -204,7 +204,8 @@ class Group:
     error their contents are undefined. `out` keeps the input, so that a call that failed can be
     repeated after refresh(): the input is read before the call returns. Values are
     combined in a fixed order: the same bits on every member, and on every run with the same
-    algorithm. `wire` is for sums and copies of float32; everything else travels as it is.
+    algorithm. `wire`, any but "topk", is for sums and copies of float32; everything else travels
+    as it is.
     """
 
     def __init__(self, native: Any) -> None:
