@@ -9,8 +9,8 @@
 
 namespace covey {
 
-// What the control groups around a process leave it: its own group and those above, in the first or
-// the second version of the kernel's interface. Absent: no group has such a limit, or the kernel
+// The limits of the control groups around a process: its own group and those above, in the first
+// or the second version of the kernel's interface. Absent: no group has such a limit, or the kernel
 // does not tell. A value.
 struct ControlGroupLimits {
   // The least limit.
@@ -24,7 +24,7 @@ struct ControlGroupLimits {
 // `cgroup` is the text of /proc/PID/cgroup; groups are mounted at `root`, which is /sys/fs/cgroup
 // on a running system. Reads files.
 ControlGroupLimits ReadControlGroups(absl::string_view cgroup, const std::string& root);
-// Those of this process.
+// The limits of this process.
 ControlGroupLimits ReadOwnControlGroups();
 
 }  // namespace covey

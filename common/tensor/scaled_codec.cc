@@ -22,8 +22,8 @@ namespace covey {
 namespace {
 namespace HWY_NAMESPACE {
 
-// What elements over the scale are rounded to: the largest lies in [2^top, 2^(top + 1)), and so
-// many of the 23 bits of a float's fraction are rounded off.
+// How an element, divided by the scale, is rounded: the largest lies in [2^top, 2^(top + 1)), and
+// `bits_off` of the 23 bits of a float's fraction are rounded off.
 struct Element {
   uint32_t top;
   uint32_t bits_off;

@@ -14,9 +14,8 @@ namespace covey {
 // Pure and thread-safe; any alignment. The scale is a power of two, so that dividing by it rounds
 // nothing, and at least 2^-126. Where it is larger than that, the largest magnitude becomes, as it
 // is rounded, 2^14 or more and less than 2^15 as a half, 2^7 or more and less than 2^8 as a byte:
-// nothing overflows. It is NaN, and so is the whole block
-// when decoded, if an element is not finite; it is 0 if all elements are. Rounds once, to nearest
-// even.
+// nothing overflows. The scale is NaN, and with it the whole decoded block, if an element is not
+// finite; it is 0 if all elements are. Rounds once, to nearest even.
 
 // Precondition of both: `bytes` has 4 + 2 * values.size() bytes, and values.size() is at most
 // kBlockElements.

@@ -8,9 +8,9 @@ from tests import report
 from tests.process import cluster, network
 
 _MEMBERS, _BYTES, _REPETITIONS = 4, 64 << 20, 9
-# What goes from process to process, relative to the data of a member: each sends three quarters of
-# its own to those that add them up, and its quarter of the sums to three others. The sender copies
-# it, and the receiver adds or copies it.
+# Bytes that go from process to process, relative to the data of a member: each sends three quarters
+# of its own to the members that add them up, and its quarter of the sums to three others. The sender
+# copies them, and the receiver adds or copies them.
 _CARRIED = 2 * (_MEMBERS - 1)
 
 

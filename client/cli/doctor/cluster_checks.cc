@@ -191,8 +191,8 @@ void CheckPorts(const ClusterFacts& facts, Findings& findings) {
   }
 }
 
-// What does not fit is cut into smaller packets here, but a switch in between may drop it, and then
-// small messages pass and tensors do not.
+// This machine cuts a stream into packets that the other end takes. A switch in between that takes
+// smaller ones may drop them: then small messages pass and tensors do not.
 void CheckPackets(const ClusterFacts& facts, Findings& findings) {
   std::set<uint32_t> sizes;
   std::map<std::string, uint32_t> smaller;

@@ -11,7 +11,8 @@
 
 namespace covey::cli {
 
-// What `covey doctor` knows of this machine. Absent: the machine does not tell. A value.
+// The facts about this machine that `covey doctor` checks. Absent: the machine does not tell. A
+// value.
 struct MachineFacts {
   struct Folder {
     std::string path;
@@ -41,7 +42,7 @@ struct MachineFacts {
   std::optional<double> cpu_quota;
   // Of /dev/shm, which data loaders of PyTorch use.
   std::optional<uint64_t> shared_memory_bytes;
-  // What a connection may hold at most, as the kernel sizes its buffers.
+  // The most that a connection may hold, as the kernel sizes its buffers.
   std::optional<uint64_t> receive_buffer_bytes;
   std::optional<uint64_t> send_buffer_bytes;
   // As the user gave them.

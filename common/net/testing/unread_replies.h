@@ -16,7 +16,7 @@
 
 namespace covey {
 
-// What replies with frames may wait for a reader in the tests of transports.
+// The bytes of replies that may wait for a reader in the tests of transports.
 inline constexpr size_t kTestReplyBytes = 8 << 20;
 
 // A reader asks once and does not read; 1,000 replies of 1 MiB are sent to it. Most are dropped,
