@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 
@@ -85,6 +86,7 @@ void KeepFreedMemory() {
 
 void InitProcess(absl::string_view name) {
   KeepFreedMemory();
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   InitLog(name);
   signal(SIGPIPE, SIG_IGN);
   const sigset_t signals = TerminationSignals();

@@ -15,6 +15,9 @@ namespace covey {
 //  - memory: freed memory stays with the process. libzmq allocates memory for each received
 //    message; by default glibc would map and unmap it for large ones, and first touch of new pages
 //    is several times slower than the network;
+//  - locks: Debian builds Abseil, with which gRPC locks, for debugging. It would remember in which
+//    orders locks were ever taken, in memory that grows with every connection and is never freed,
+//    and end the process at two orders that do not fit, even where no deadlock is possible;
 //  - log: COVEY_LOG_FORMAT = auto | human | json, COVEY_LOG_LEVEL = debug | info | warning | error;
 //    every line contains `name`, unless it is empty. Protobuf's own log is silenced, since a peer
 //    could fill the disk with its messages;

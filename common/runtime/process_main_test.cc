@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "absl/synchronization/mutex.h"
+
 namespace covey {
 namespace {
 
@@ -80,6 +82,25 @@ TEST(ProcessMainDeathTest, AHangupEndsAProgramThatIsNoService) {
         std::exit(1);
       },
       testing::KilledBySignal(SIGHUP), "");
+}
+
+TEST(ProcessMainDeathTest, LibrariesMayTakeLocksInAnyOrder) {
+  EXPECT_EXIT(
+      {
+        InitProcess("test");
+        absl::Mutex first;
+        absl::Mutex second;
+        const auto lock = [](absl::Mutex& outer, absl::Mutex& inner) {
+          outer.Lock();
+          inner.Lock();
+          inner.Unlock();
+          outer.Unlock();
+        };
+        lock(first, second);
+        lock(second, first);
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
