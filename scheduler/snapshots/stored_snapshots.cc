@@ -101,10 +101,12 @@ std::string StoredSnapshots::base() const {
 }
 
 void StoredSnapshots::Publish(const proto::SnapshotManifest& manifest, Buffer bytes) {
-  Publication& publication = publication_.emplace();
-  publication.folder = manifest.folder();
-  publication.manifest = std::move(bytes);
-  publication.references = ReferencesOf(manifest);
+  publication_ = Publication{
+      .folder = manifest.folder(),
+      .manifest = std::move(bytes),
+      .references = ReferencesOf(manifest),
+  };
+  Publication& publication = *publication_;
   for (const proto::SnapshotFile& file : manifest.files()) {
     if (!file.folder().empty()) publication.unseen[file.folder()][file.name()] = file.bytes();
   }
