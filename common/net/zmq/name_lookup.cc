@@ -5,6 +5,8 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -31,7 +33,21 @@ HostAndPort Split(absl::string_view endpoint) {
 
 // The C library writes to it until the lookup has ended.
 struct NameLookup::Request {
-  HostAndPort name;
+  // Begins.
+  Request(HostAndPort looked_up, int family) : name(std::move(looked_up)) {
+    hints.ai_family = family;
+    hints.ai_socktype = SOCK_STREAM;
+    lookup.ar_name = name.host.c_str();
+    lookup.ar_request = &hints;
+    gaicb* one = &lookup;
+    refusal = getaddrinfo_a(GAI_NOWAIT, &one, 1, nullptr);
+  }
+  ~Request() {
+    if (lookup.ar_result != nullptr) freeaddrinfo(lookup.ar_result);
+  }
+  int Error() { return refusal != 0 ? refusal : gai_error(&lookup); }
+
+  const HostAndPort name;
   addrinfo hints = {};
   gaicb lookup = {};
   int refusal = 0;  // why it has not begun
@@ -46,38 +62,28 @@ bool NameLookup::IsNeeded(absl::string_view endpoint) {
 }
 
 NameLookup::NameLookup(absl::string_view endpoint)
-    : request_(std::make_unique<Request>(Request{.name = Split(endpoint)})) {
-  request_->hints.ai_socktype = SOCK_STREAM;
-  request_->lookup.ar_name = request_->name.host.c_str();
-  request_->lookup.ar_request = &request_->hints;
-  gaicb* lookup = &request_->lookup;
-  request_->refusal = getaddrinfo_a(GAI_NOWAIT, &lookup, 1, nullptr);
-}
+    : request_(std::make_unique<Request>(Split(endpoint), AF_INET)) {}
 
 NameLookup::~NameLookup() {
-  if (request_->refusal != 0) return;
-  if (gai_error(&request_->lookup) == EAI_INPROGRESS &&
-      gai_cancel(&request_->lookup) == EAI_NOTCANCELED) {
-    static_cast<void>(request_.release());  // a lookup that goes on writes to it
-    return;
-  }
-  if (request_->lookup.ar_result != nullptr) freeaddrinfo(request_->lookup.ar_result);
+  // A lookup that goes on writes to its request, and one that was refused may have begun.
+  const bool goes_on =
+      request_->Error() == EAI_INPROGRESS && gai_cancel(&request_->lookup) == EAI_NOTCANCELED;
+  if (goes_on || request_->refusal != 0) static_cast<void>(request_.release());
 }
 
-std::optional<absl::StatusOr<std::string>> NameLookup::Result() const {
-  const int error = request_->refusal != 0 ? request_->refusal : gai_error(&request_->lookup);
+std::optional<absl::StatusOr<std::string>> NameLookup::Result() {
+  const int error = request_->Error();
   if (error == EAI_INPROGRESS) return std::nullopt;
+  const bool has_no_address = error == EAI_NONAME || error == EAI_NODATA || error == EAI_ADDRFAMILY;
+  if (has_no_address && request_->hints.ai_family == AF_INET) {
+    request_ = std::make_unique<Request>(request_->name, AF_INET6);
+    return std::nullopt;
+  }
   if (error != 0) {
     return absl::NotFoundError(
         absl::StrCat("the name ", request_->name.host, " has no address: ", gai_strerror(error)));
   }
-  // One of IPv4, where the name has both.
-  const addrinfo* found = request_->lookup.ar_result;
-  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-    if (each->ai_family != AF_INET) continue;
-    found = each;
-    break;
-  }
+  const addrinfo* const found = request_->lookup.ar_result;
   char address[NI_MAXHOST] = {};
   getnameinfo(found->ai_addr, found->ai_addrlen, address, sizeof(address), nullptr, 0,
               NI_NUMERICHOST);

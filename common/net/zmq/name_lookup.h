@@ -13,6 +13,9 @@ namespace covey {
 // Looks up the name of a host without waiting for it. libzmq would do so on its I/O thread, at each
 // attempt to connect; a resolver that does not answer would stop all connections of the transport.
 //
+// An address of IPv4 is looked up first, and one of IPv6 only where the name has none. So a
+// resolver that fails for a moment does not make a host with both change its address.
+//
 // The C library has threads for it (getaddrinfo_a), and gives a lookup up after the resolver's own
 // time-outs. Actor-confined. Its destruction does not wait for the lookup.
 class NameLookup {
@@ -28,7 +31,7 @@ class NameLookup {
 
   // Nothing: the lookup is under way. Then the endpoint with an address in place of the name;
   // NOT_FOUND: it has none, and why.
-  std::optional<absl::StatusOr<std::string>> Result() const;
+  std::optional<absl::StatusOr<std::string>> Result();
 
  private:
   struct Request;

@@ -11,7 +11,7 @@
 namespace covey {
 namespace {
 
-absl::StatusOr<std::string> Await(const NameLookup& lookup) {
+absl::StatusOr<std::string> Await(NameLookup& lookup) {
   const absl::Time until = MonotonicNow() + absl::Seconds(30);
   while (!lookup.Result() && MonotonicNow() < until) std::this_thread::yield();
   return lookup.Result().value_or(absl::DeadlineExceededError("no result"));
@@ -26,17 +26,17 @@ TEST(NameLookupTest, OnlyNamesAreLookedUp) {
 }
 
 TEST(NameLookupTest, FindsAnAddress) {
-  const NameLookup lookup("tcp://localhost:7000");
+  NameLookup lookup("tcp://localhost:7000");
   EXPECT_EQ(*Await(lookup), "tcp://127.0.0.1:7000");
 }
 
 TEST(NameLookupTest, AnAddressOfIpv6GetsBrackets) {
-  const NameLookup lookup("tcp://::1:7000");
+  NameLookup lookup("tcp://::1:7000");
   EXPECT_EQ(*Await(lookup), "tcp://[::1]:7000");
 }
 
 TEST(NameLookupTest, SaysThatANameHasNone) {
-  const NameLookup lookup("tcp://nowhere.invalid:7000");
+  NameLookup lookup("tcp://nowhere.invalid:7000");
   const absl::Status status = Await(lookup).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(status.message().find("the name nowhere.invalid has no address: "), 0u) << status;
