@@ -61,12 +61,17 @@ ShardRequest* SendQueue::Next(absl::FunctionRef<bool(const ShardRequest&)> held_
   return next != nullptr && FitsBudget(*next) ? next : nullptr;
 }
 
+bool SendQueue::NeedsNoRoom(const ShardRequest& request) const {
+  return BytesToCount(request) == 0 || in_flight_.empty() ||
+         request.request_id < *in_flight_.begin();
+}
+
 bool SendQueue::FitsWindow(const Peer& peer, const ShardRequest& request) const {
-  return IsOlderThanAllInFlight(request) || peer.window.MaySend(BytesToCount(request));
+  return NeedsNoRoom(request) || peer.window.MaySend(BytesToCount(request));
 }
 
 bool SendQueue::FitsBudget(const ShardRequest& request) const {
-  return IsOlderThanAllInFlight(request) || bytes_in_flight_ == 0 ||
+  return NeedsNoRoom(request) || bytes_in_flight_ == 0 ||
          bytes_in_flight_ + BytesToCount(request) <= options_.budget;
 }
 

@@ -22,8 +22,8 @@ namespace covey::client {
 // all.
 //
 // Bytes in flight never exceed the budget, nor those to one server loop its window; but a request
-// that is older than all in flight may always go, however large. Requests to one loop leave in the
-// order of their ids, which is that of their operations.
+// that is older than all in flight may always go, however large, and so may a query without bytes.
+// Requests to one loop leave in the order of their ids, which is that of their operations.
 //
 // Servers hold pushes until other groups have pushed, too (bsp), and held pushes may fill the
 // budget and the windows of all groups. No group waits for ever:
@@ -94,9 +94,8 @@ class SendQueue {
 
   Peer& PeerAt(const Address& address);
   absl::Duration UsualPatience(const Address& head);
-  bool IsOlderThanAllInFlight(const ShardRequest& request) const {
-    return in_flight_.empty() || request.request_id < *in_flight_.begin();
-  }
+  // It is older than all in flight, or asks for a reply without bytes of its own.
+  bool NeedsNoRoom(const ShardRequest& request) const;
   bool FitsWindow(const Peer& peer, const ShardRequest& request) const;
   bool FitsBudget(const ShardRequest& request) const;
 

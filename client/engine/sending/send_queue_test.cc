@@ -101,6 +101,16 @@ TEST_F(SendQueueTest, APushThatItsServerHasConfirmedDoesNotCount) {
   EXPECT_EQ(queue_.bytes_in_flight(), 20u);
 }
 
+TEST_F(SendQueueTest, AQueryNeedsNoRoom) {
+  ShardRequest large = Request(1, kA, 150), confirmed = Request(2, kA, 60);
+  queue_.Enqueue(large);
+  EXPECT_EQ(SendAll(), (std::vector<uint64_t>{1})) << "more than window and budget";
+  confirmed.query_only = true;
+  EXPECT_TRUE(queue_.HasRoom(kA, confirmed));
+  queue_.Enqueue(confirmed);
+  EXPECT_EQ(SendAll(), (std::vector<uint64_t>{2}));
+}
+
 TEST_F(SendQueueTest, WithdrawsARequestWhereverItIs) {
   ShardRequest queued = Request(1, kA), in_flight = Request(2, kB), idle = Request(3, kA);
   queue_.Enqueue(in_flight);
