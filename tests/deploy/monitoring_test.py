@@ -76,7 +76,7 @@ _SERIES = {
         {'covey_worker_step_seconds_total{part="input"}': "0+24x90",
          'covey_worker_step_seconds_total{part="computation"}': "0+36x90"}),
     "CoveyCertificateExpires": ({"covey_certificate_expiry_timestamp_seconds": "100000x90"},
-                                {"covey_certificate_expiry_timestamp_seconds": "200000x90"}),
+                                {"covey_certificate_expiry_timestamp_seconds": "200000x60 0x30"}),
     "CoveyInsecure": ({"covey_insecure": "1x90"}, {"covey_insecure": "0x90"}),
     "CoveyFailover": ({'covey_events_total{event="head_replaced"}': "0x58 1x30"},
                       {'covey_events_total{event="node_left"}': "0x58 1x30"}),
