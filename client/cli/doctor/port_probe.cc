@@ -132,7 +132,8 @@ void ConnectNames(std::unique_ptr<Resolution> resolution, absl::Time until,
          MonotonicNow() < until) {
     poll(nullptr, 0, kLookupPollMs);
   }
-  bool is_abandoned = false;
+  // A call that fails may have begun some of them.
+  bool is_abandoned = started != 0;
   for (const auto& name : resolution->names) {
     PortAnswer& answer = answers[name->endpoint];
     const int error = started != 0 ? started : gai_error(&name->request);
