@@ -128,7 +128,7 @@ TEST(HostTransportTest, AMessageThatFindsNoRoomIsSentLater) {
 TEST(HostTransportTest, AReaderThatNeverReadsPinsFewReplies) {
   const auto server =
       MustMake({.zmq = {.listen = "tcp://127.0.0.1:0", .reply_bytes = kTestReplyBytes}});
-  const auto reader = MustMake({});
+  const auto reader = MustMake({.zmq = {.arrived_messages = 4}});
   ExpectFewUnreadReplies(*server, *reader, {NodeId(11), 0}, {NodeId(12), 0});
 }
 
