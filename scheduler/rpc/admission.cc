@@ -1,12 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/rpc/admission.h"
 
+#include <arpa/inet.h>
+
+#include <algorithm>
 #include <bit>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "common/base/log.h"
 
 namespace covey::scheduler {
+namespace {
+
+// The host of a connection as gRPC names it. One of IPv6 has a network of 64 bits for itself.
+std::string HostOf(const std::string& peer) {
+  std::string host = peer.substr(0, peer.rfind(':'));
+  if (!absl::StartsWith(host, "ipv6:")) return host;
+  std::string text = absl::StrReplaceAll(absl::StripPrefix(host, "ipv6:"),
+                                         {{"[", ""}, {"]", ""}, {"%5B", ""}, {"%5D", ""}});
+  text = text.substr(0, text.find('%'));  // the scope
+  in6_addr address;
+  if (inet_pton(AF_INET6, text.c_str(), &address) != 1) return host;
+  std::fill(std::begin(address.s6_addr) + 8, std::end(address.s6_addr), 0);
+  char network[INET6_ADDRSTRLEN];
+  return absl::StrCat("ipv6:", inet_ntop(AF_INET6, &address, network, sizeof(network)), "/64");
+}
+
+}  // namespace
 
 absl::Status Admission::Enter(const Caller& caller, const std::string& peer, Place& place) {
   const uint64_t node = caller.node;
@@ -23,7 +46,7 @@ absl::Status Admission::Enter(const Caller& caller, const std::string& peer, Pla
       }
       reason = absl::StrCat("node ", node, " has ", calls, " calls in flight already");
     } else {
-      const std::string host = peer.substr(0, peer.rfind(':'));
+      const std::string host = HostOf(peer);
       const auto at = of_hosts_.find(host);
       const size_t of_host = at == of_hosts_.end() ? 0 : at->second;
       if (untrusted_calls_ < kUntrustedCallsMax && of_host < kUntrustedCallsPerHostMax) {

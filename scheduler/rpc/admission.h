@@ -16,8 +16,9 @@ namespace covey::scheduler {
 // Bounds the calls of the control plane in flight. It is asked on gRPC's threads, before a call
 // costs the scheduler's loop anything. A node is trusted once one of its requests has been
 // accepted, and each trusted node has a limit of its own. All other callers share one limit, with a
-// part of it for each host. So a flood from an untrusted caller takes no room from nodes, and not
-// all room from other untrusted callers.
+// part of it for each host. A host of IPv6 is a network of 64 bits, since it may have all addresses
+// in it. So a flood from an untrusted caller takes no room from nodes, and not all room from other
+// untrusted callers.
 //
 // Thread-safe.
 class Admission {

@@ -16,13 +16,14 @@ using ::testing::HasSubstr;
 class AdmissionTest : public ::testing::Test {
  protected:
   // Number of calls that are admitted at once.
-  size_t Fill(uint64_t node, const std::string& host, const std::string& identity = "") {
+  size_t Fill(uint64_t node, const std::string& host, const std::string& identity = "",
+              const std::string& family = "ipv4") {
     size_t entered = 0;
     for (;; ++entered) {
       Admission::Place place;
       const absl::Status status =
           admission_.Enter({.node = node, .incarnation = 0, .identity = identity},
-                           absl::StrCat("ipv4:", host, ":", entered), place);
+                           absl::StrCat(family, ":", host, ":", entered), place);
       if (!status.ok()) {
         EXPECT_TRUE(absl::IsResourceExhausted(status));
         refusal_ = std::string(status.message());
@@ -43,6 +44,15 @@ TEST_F(AdmissionTest, UntrustedCallersShareWhatIsLeftForThem) {
   EXPECT_EQ(Fill(0, "10.0.0.2"), 256u);
   EXPECT_EQ(Fill(0, "10.0.0.3"), 0u);
   EXPECT_EQ(admission_.refused(), 3u);
+}
+
+TEST_F(AdmissionTest, AHostHasOneLimitForAllItsAddressesOfIpv6) {
+  // As gRPC escapes brackets or not.
+  EXPECT_EQ(Fill(0, "%5Bfd00:0:0:7::1%5D", "", "ipv6"), 256u);
+  EXPECT_THAT(refusal_, HasSubstr("256 of them from ipv6:fd00:0:0:7::/64"));
+  EXPECT_EQ(Fill(0, "%5Bfd00::7:ffff:0:0:2%5D", "", "ipv6"), 0u);
+  EXPECT_EQ(Fill(0, "[fd00:0:0:7::3]", "", "ipv6"), 0u);
+  EXPECT_EQ(Fill(0, "%5Bfd00:0:0:8::1%5D", "", "ipv6"), 256u) << "another host";
 }
 
 TEST_F(AdmissionTest, AKnownNodeHasRoomOfItsOwn) {
