@@ -196,7 +196,7 @@ void AddSnapshots(const proto::StatusReply& status, MetricPage& page) {
   page.Gauge("covey_at_risk_seconds",
              "Time since the newest complete snapshot was cut; 0 = nothing is at risk.",
              1e-3 * static_cast<double>(at_risk.age_ms()));
-  page.Gauge("covey_flush_is_behind", "1 while flushes take longer than their interval.",
+  page.Gauge("covey_flush_is_behind", "1 while flushes do not keep their interval.",
              at_risk.flush_is_behind() ? 1 : 0);
 }
 

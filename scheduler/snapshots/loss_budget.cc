@@ -28,21 +28,29 @@ absl::Time LossBudget::NextFlush(absl::Time begun) const {
   return begun + options_.flush_every - std::min(kMargin * took_, options_.flush_every);
 }
 
-void LossBudget::Watch(absl::Time now, absl::Time cut, const std::string& waits_for) {
-  if (is_behind_ || now <= cut + options_.flush_every) return;
+void LossBudget::Tick(absl::Time now) {
+  if (!wants_flush_) safe_ = std::max(safe_, now);
+}
+
+void LossBudget::Watch(absl::Time now, const Watched& snapshot) {
+  if (is_behind_ || IsInTime(now, snapshot.first_cut)) return;
   is_behind_ = true;
   Transaction change(state_);
   change.Add(FlushFallsBehind{.every = options_.flush_every,
                               .updates_at_risk = at_risk_.Count(),
                               .age = at_risk_.Age(now),
-                              .waits_for = waits_for});
+                              .waits_for = snapshot.waits_for});
   change.Commit();
 }
 
-void LossBudget::OnComplete(absl::Time now, absl::Time cut, absl::Duration took) {
+void LossBudget::OnComplete(absl::Time now, const Completed& snapshot) {
+  if (snapshot.is_flush) {
+    // With the time that it waited for its cut, as the next one may.
+    took_ = std::max(now - std::min(snapshot.planned_cut, snapshot.cut), kMemory * took_);
+  }
+  if (IsInTime(now, snapshot.first_cut)) is_behind_ = false;
+  safe_ = snapshot.cut;
   Look();
-  took_ = std::max(took, kMemory * took_);
-  if (now <= cut + options_.flush_every) is_behind_ = false;
 }
 
 void LossBudget::FillStatus(absl::Time now, proto::StatusReply& reply) const {

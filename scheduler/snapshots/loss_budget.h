@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "absl/time/time.h"
@@ -15,10 +16,12 @@ namespace covey::scheduler {
 // due, and whether flushes keep up with their interval.
 //
 // An update is at risk until the next cut after it is in the store. So flushes follow each other in
-// the interval less the time that recent ones took from their cuts on: then nothing at risk is
-// older than the interval, unless a flush takes half as long again as those before it.
+// the interval less the time that recent ones took from their cuts on, but one at a time, each with
+// its cut 1.5 s ahead. Nothing at risk is older than the interval while a flush takes less than
+// half of the interval less 1.5 s, and at most half as long again as those before it.
 //
-// A flush falls behind when the state at its cut is not in the store when the next cut was to be.
+// A flush falls behind when an update at risk is older than the interval; the first one, of which
+// nobody knows how long it takes, when it is not in the store one interval after its cut was to be.
 // An event says so, once until a flush has been in time.
 //
 // Used by Snapshots. Actor-confined, deterministic. `state` outlives it.
@@ -42,22 +45,39 @@ class LossBudget {
   // risk, or the job is not flushed, or closes.
   absl::Time NextFlush(absl::Time begun) const;
 
-  // A snapshot is under way, whose cut was to be at `cut`. `waits_for`: for users.
-  void Watch(absl::Time now, absl::Time cut, const std::string& waits_for);
-  // It is complete, and the newest in the state. `took`: since it was really cut.
-  void OnComplete(absl::Time now, absl::Time cut, absl::Duration took);
+  // To be called at least every half second.
+  void Tick(absl::Time now);
+  // A snapshot is under way. `waits_for`: for users.
+  struct Watched {
+    absl::Time first_cut;  // when its first attempt was to be cut
+    std::string waits_for;
+  };
+  void Watch(absl::Time now, const Watched& snapshot);
+  // It is complete, and the newest in the state. Precondition: Watch at the same time.
+  struct Completed {
+    absl::Time first_cut;  // as Watched
+    absl::Time planned_cut;
+    absl::Time cut;  // it may wait for a step at which error feedback is flushed
+    bool is_flush = false;
+  };
+  void OnComplete(absl::Time now, const Completed& snapshot);
 
   void FillStatus(absl::Time now, proto::StatusReply& reply) const;
 
  private:
   void Look() { wants_flush_ = is_flushed() && at_risk_.Count() > 0; }
+  bool IsInTime(absl::Time now, absl::Time first_cut) const {
+    return !wants_flush_ || now <= std::min(first_cut, safe_) + options_.flush_every;
+  }
   bool is_flushed() const { return options_.flush_every != absl::InfiniteDuration(); }
 
   const Options options_;
   ClusterState& state_;
   UpdatesAtRisk at_risk_;
   bool wants_flush_ = false;  // an update is at risk
-  absl::Duration took_;       // from cut to store: the longest of the recent ones
+  // No update at risk is older. Infinite until a snapshot is complete.
+  absl::Time safe_ = absl::InfiniteFuture();
+  absl::Duration took_;  // from cut to store: the longest of the recent flushes
   bool is_behind_ = false;
 };
 

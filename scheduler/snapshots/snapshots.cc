@@ -111,6 +111,7 @@ void Snapshots::Begin(absl::Time now, const std::string& why) {
 }
 
 void Snapshots::Tick(absl::Time now) {
+  budget_.Tick(now);
   if (phase_ == Phase::kIdle && options_.has_store && IsDue(now)) {
     Begin(now, state_.view().has_closing() ? "because the job closes" : "as scheduled");
   }
@@ -121,10 +122,13 @@ void Snapshots::Tick(absl::Time now) {
   }
   if (phase_ == Phase::kWanted && now >= work_.not_before) Order(now);
   if (phase_ == Phase::kOrdered) FollowOrder(now);
-  if (phase_ == Phase::kListing || phase_ == Phase::kIdle) return;
-  budget_.Watch(
-      now, work_.since + kFirstLead,
-      absl::StrCat(work_.parts.shards(), " of ", work_.conditions.shards(), " shards are stored"));
+  if (phase_ != Phase::kListing && phase_ != Phase::kIdle) WatchBudget(now);
+}
+
+void Snapshots::WatchBudget(absl::Time now) {
+  budget_.Watch(now, {.first_cut = work_.since + kFirstLead,
+                      .waits_for = absl::StrCat(work_.parts.shards(), " of ",
+                                                work_.conditions.shards(), " shards are stored")});
 }
 
 absl::Time Snapshots::NextTick() const {
@@ -184,7 +188,8 @@ void Snapshots::Order(absl::Time now) {
   change.Commit();
   work_.ordered_at = now;
   work_.awaits_flush = cut->awaits_flush;
-  work_.cut_at = now + kFirstLead * (1 << work_.attempt);
+  work_.planned_cut = now + kFirstLead * (1 << work_.attempt);
+  work_.cut_at = work_.awaits_flush ? absl::InfiniteFuture() : work_.planned_cut;
   work_.is_last = state_.view().has_closing();
   work_.conditions = OrderConditions(state_.view());
   work_.parts = {};
@@ -224,6 +229,7 @@ void Snapshots::FollowOrder(absl::Time now) {
                                      Epoch(order().epoch()));
         });
     if (passed) {
+      work_.cut_at = std::min(work_.cut_at, now);
       Transaction change(state_);
       change.EditView().mutable_snapshot()->set_passed(true);
       change.Add(SnapshotPassed{.id = order().id()});
@@ -263,6 +269,7 @@ void Snapshots::Publish(absl::Time now) {
   work_.parts.Fill(manifest);
   absl::StatusOr<Buffer> bytes = EncodeManifest(manifest);
   if (!bytes.ok()) return Fail(now, std::string(bytes.status().message()));
+  work_.cut_at = std::min(work_.cut_at, now);
   work_.reused_bytes = ReusedBytes(manifest);
   work_.newest = NewestSnapshotOf(manifest);
   work_.newest.set_cut_unix_ms(
@@ -285,6 +292,7 @@ void Snapshots::Withdraw(Transaction& change) {
 }
 
 void Snapshots::Complete(absl::Time now) {
+  WatchBudget(now);
   Transaction change(state_);
   const std::string folder = order().folder();
   proto::SnapshotStatus& status = statuses_.Of(order().id());
@@ -305,7 +313,10 @@ void Snapshots::Complete(absl::Time now) {
   }
   change.Commit();
   phase_ = Phase::kIdle;
-  budget_.OnComplete(now, work_.since + kFirstLead, now - work_.cut_at);
+  budget_.OnComplete(now, {.first_cut = work_.since + kFirstLead,
+                           .planned_cut = work_.planned_cut,
+                           .cut = work_.cut_at,
+                           .is_flush = work_.is_flush});
 }
 
 void Snapshots::Fail(absl::Time now, const std::string& reason) {

@@ -107,7 +107,8 @@ class Snapshots {
     // From the order on.
     absl::Time ordered_at;
     bool awaits_flush = false;
-    absl::Time cut_at;     // at about this time
+    absl::Time planned_cut;
+    absl::Time cut_at;     // at about this time; infinite = not known yet
     bool is_last = false;  // the job closes
     OrderConditions conditions;
     ReportedParts parts;
@@ -122,6 +123,7 @@ class Snapshots {
   void Order(absl::Time now);
   void FollowOrder(absl::Time now);
   void Publish(absl::Time now);
+  void WatchBudget(absl::Time now);
   // The snapshot cannot be made; perhaps a later one can.
   void Fail(absl::Time now, const std::string& reason);
   void Complete(absl::Time now);

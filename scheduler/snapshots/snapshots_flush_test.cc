@@ -111,6 +111,62 @@ TEST_F(SnapshotsFlushTest, SaysWhatIsAtRisk) {
   EXPECT_EQ(AtRisk().age_ms(), 500u) << "cut 1.5 s after the order, and 2 s have passed";
 }
 
+TEST_F(SnapshotsFlushTest, FallsBehindWhenFlushesOneAtATimeCannotKeepTheInterval) {
+  Start();
+  Apply(10);
+  PassUntilOrdered();
+  Pass(absl::Seconds(4));
+  Store();
+  EXPECT_EQ(state_.News(), "") << "nobody knew how long it would take";
+  Apply(1'000'000);
+  PassUntilOrdered();
+  EXPECT_EQ(AtRisk().age_ms(), 2600u) << "the next one follows at once, 2.5 s after the cut";
+  Pass(absl::Milliseconds(2400));
+  EXPECT_FALSE(AtRisk().flush_is_behind());
+  Pass(absl::Milliseconds(1600));
+  EXPECT_EQ(AtRisk().age_ms(), 6600u);
+  EXPECT_TRUE(AtRisk().flush_is_behind()) << "although it has taken 2.5 s only";
+  EXPECT_THAT(state_.News(), HasSubstr("behind its interval of 5s"));
+  Store();
+  EXPECT_TRUE(AtRisk().flush_is_behind()) << "too late";
+}
+
+TEST_F(SnapshotsFlushTest, UpdatesAfterAPauseAreYoung) {
+  Start();
+  Apply(10);
+  PassUntilOrdered();
+  Pass(absl::Seconds(2));
+  Store();
+  Pass(absl::Minutes(10));
+  ASSERT_FALSE(is_ordered());
+  Apply(1'000'000);
+  PassUntilOrdered();
+  Pass(absl::Seconds(4));
+  EXPECT_EQ(state_.News(), "") << "they are at most 4.1 s old";
+  Pass(absl::Seconds(2));
+  EXPECT_THAT(state_.News(), HasSubstr("behind its interval of 5s"));
+}
+
+TEST_F(SnapshotsFlushTest, OnlyFlushesSayHowLongFlushesTake) {
+  options_.every = absl::Minutes(2);
+  Start();
+  // The snapshot as scheduled finds nothing at risk, and takes a minute.
+  PassUntilOrdered();
+  EXPECT_FALSE(order().is_flush());
+  Pass(absl::Minutes(1));
+  Store();
+  Apply(1'000'000);
+  PassUntilOrdered();
+  EXPECT_TRUE(order().is_flush());
+  Pass(absl::Seconds(2));
+  Store();
+  Apply(2'000'000);
+  Pass(absl::Milliseconds(2200));
+  EXPECT_FALSE(is_ordered()) << "half a second from its cut, as one before it";
+  Pass(absl::Milliseconds(100));
+  EXPECT_TRUE(is_ordered());
+}
+
 TEST_F(SnapshotsFlushTest, SaysOncePerSpellThatItIsBehind) {
   Start();
   Apply(10);
@@ -130,12 +186,15 @@ TEST_F(SnapshotsFlushTest, SaysOncePerSpellThatItIsBehind) {
   Pass(absl::Seconds(8));
   EXPECT_EQ(state_.News(), "") << "the same spell";
   Store();
-  Apply(2'000'000);
-  PassUntilOrdered();
-  Pass(absl::Seconds(2));
-  Store();
+  for (const uint64_t updates : {2'000'000, 3'000'000}) {
+    EXPECT_TRUE(AtRisk().flush_is_behind()) << "updates since the slow one's cut are at risk";
+    Apply(updates);
+    PassUntilOrdered();
+    Pass(absl::Seconds(2));
+    Store();
+  }
   EXPECT_FALSE(AtRisk().flush_is_behind());
-  Apply(3'000'000);
+  Apply(4'000'000);
   PassUntilOrdered();
   Pass(absl::Seconds(7));
   EXPECT_THAT(state_.News(), HasSubstr("behind")) << "the next spell";
