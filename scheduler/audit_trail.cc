@@ -61,6 +61,7 @@ bool AuditTrail::IsDue(absl::Time now, const AuditEntry& entry, uint64_t& repeat
 
 void AuditTrail::Add(absl::Time now, const ControlMethod& method, const Message& request,
                      const absl::Status& outcome) {
+  if (!outcome.ok()) ++refused_;
   const std::optional<std::string> target = TargetOf(request.envelope);
   if (on_entry_ == nullptr || (outcome.ok() && !target.has_value())) return;
   AuditEntry entry{.who = WhoSent(request),

@@ -41,6 +41,8 @@ class AuditTrail {
   // A call has come; `outcome`: whether its caller has the right to it.
   void Add(absl::Time now, const ControlMethod& method, const Message& request,
            const absl::Status& outcome);
+  // Calls that were refused so far, also those without an entry of their own.
+  uint64_t refused() const { return refused_; }
 
  private:
   struct Refusals {
@@ -51,6 +53,7 @@ class AuditTrail {
   bool IsDue(absl::Time now, const AuditEntry& entry, uint64_t& repeated);
 
   std::function<void(const AuditEntry&)> on_entry_;
+  uint64_t refused_ = 0;
   std::map<std::pair<std::string, absl::string_view>, Refusals> refusals_;  // by who and call
 };
 

@@ -54,6 +54,7 @@ TEST_F(AuditTrailTest, TellsWhoHasAdministeredTheJob) {
   heartbeat.envelope.mutable_heartbeat_request();
   Add(kStart, heartbeat, absl::OkStatus());
   EXPECT_EQ(entries_.size(), 3u) << "it is no call of an administrator";
+  EXPECT_EQ(trail_.refused(), 0u);
   Add(kStart, heartbeat, kRefused);
   EXPECT_EQ(entries_.size(), 4u);
   Message quarantine;
@@ -66,6 +67,7 @@ TEST_F(AuditTrailTest, TellsWhoHasAdministeredTheJob) {
 TEST_F(AuditTrailTest, CountsTheRefusalsOfACaller) {
   const Message viewer = From(Drain("server-1"), IdentityRole::kViewer);
   for (int i = 0; i < 50; ++i) Add(kStart + absl::Seconds(i), viewer, kRefused);
+  EXPECT_EQ(trail_.refused(), 50u);
   // Another caller is told of at once.
   Add(kStart + absl::Seconds(50), From(Drain("server-1"), IdentityRole::kClient), kRefused);
   ASSERT_EQ(entries_.size(), 2u);

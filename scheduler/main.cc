@@ -30,6 +30,7 @@
 #include "common/grouping/stragglers/straggler_options.h"
 #include "common/grouping/stragglers/straggler_rung.h"
 #include "common/metrics/metrics_server.h"
+#include "common/metrics/process_metrics.h"
 #include "common/net/host_port.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/config_reload.h"
@@ -139,14 +140,18 @@ void LogAudit(const AuditEntry& entry) {
 }
 
 // `actor`: null while another scheduler leads.
-void AddMetrics(const Config& config, const SchedulerActor* actor, absl::Time now,
-                MetricPage& page) {
+void AddMetrics(const Config& config, const SchedulerActor* actor, const GrpcService& service,
+                absl::Time now, MetricPage& page) {
   SchedulerMetrics metrics{.leads = actor != nullptr,
                            .expected_servers = config.servers,
-                           .expected_workers = config.workers()};
+                           .expected_workers = config.workers(),
+                           .denied_for_certificate = service.callers_refused()};
   if (actor != nullptr) {
     metrics.status = actor->Status(now);
     metrics.events = actor->event_counts();
+    metrics.log_writes = actor->log_write_times();
+    metrics.snapshot_parts = actor->snapshot_part_times();
+    metrics.denied_for_right = actor->denied();
   }
   page.Gauge("covey_insecure", "1 if everybody who reaches the process may take part in the job.",
              config.insecure ? 1 : 0);
@@ -288,7 +293,8 @@ absl::Status Run(const Config& config, const ProcessConfig& process,
          .tls = config.tls,
          .fill =
              [&](absl::Time now, MetricPage& page) {
-               AddMetrics(config, actor ? &*actor : nullptr, now, page);
+               AddBusyTime(loop.busy(), page);
+               AddMetrics(config, actor ? &*actor : nullptr, *service, now, page);
              },
          .conditions = [&](absl::Time) { return Conditions(front, actor ? &*actor : nullptr); }},
         "scheduler", PostTo(loop));

@@ -53,7 +53,7 @@ void SchedulerActor::Finish(absl::Time now, Outbox& outbox) {
     trail_.Add(now - started_, std::move(decision));
   }
   for (Message& request : machines_.TakeStoreRequests()) outbox.Send(std::move(request));
-  pipeline_.Flush(outbox);
+  pipeline_.Flush(now, outbox);
   if (on_loss_ != nullptr && machines_.chains.must_stop()) {
     std::exchange(on_loss_, nullptr)(machines_.chains.why_stop());
   }
@@ -103,7 +103,7 @@ void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
     handlers_.ReconcileChains(now);
   } else {
     machines_.membership.DiscountPause(std::min(since_tick, kTick));
-    pipeline_.Retry(outbox);
+    pipeline_.Retry(now, outbox);
   }
   for (const Message& request : watches_.TakeExpired(now)) handlers_.AnswerWatch(request, outbox);
   Finish(now, outbox);
@@ -119,7 +119,7 @@ absl::Time SchedulerActor::NextWake() const {
 
 void SchedulerActor::OnDiskDurable(absl::Time now, const Message& message, Outbox& outbox) {
   const absl::Status before = disk_failure();
-  for (Message& reply : pipeline_.OnDiskDurable(message)) {
+  for (Message& reply : pipeline_.OnDiskDurable(now, message)) {
     if (reply.envelope.has_register_reply() && StatusOf(reply).ok()) {
       machines_.membership.OnRegistrationAnswered(now,
                                                   NodeId(reply.envelope.register_reply().node()));

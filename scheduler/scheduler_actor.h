@@ -63,6 +63,10 @@ class SchedulerActor : public Actor {
   // What `covey status` shows, without events; and how often which events have happened.
   proto::StatusReply Status(absl::Time now) const;
   const EventCounts& event_counts() const { return state_.event_counts(); }
+  const DurationHistogram& log_write_times() const { return pipeline_.write_times(); }
+  const DurationHistogram& snapshot_part_times() const { return machines_.snapshots.part_times(); }
+  // Calls of callers that have no right to them.
+  uint64_t denied() const { return audit_.refused(); }
   // Called once, inside Receive or Wake, when the job must stop: Chains::why_stop().
   void OnLoss(std::function<void(const std::string& why)> callback) {
     on_loss_ = std::move(callback);

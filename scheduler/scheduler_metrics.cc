@@ -218,6 +218,16 @@ void SchedulerMetrics::AddTo(MetricPage& page) const {
   AddSnapshots(status, page);
   page.Gauge("covey_quarantined_producers", "Producers whose pushes are not applied.",
              status.view().quarantined_size());
+  constexpr char kDenied[] = "covey_denied_total";
+  constexpr char kDeniedHelp[] =
+      "Calls of the control plane that were refused: for the caller's certificate, or its rights.";
+  page.Counter(kDenied, kDeniedHelp, static_cast<double>(denied_for_certificate),
+               {{"reason", "certificate"}});
+  page.Counter(kDenied, kDeniedHelp, static_cast<double>(denied_for_right), {{"reason", "right"}});
+  page.Histogram("covey_log_write_seconds", "Time until a record of decisions is durable.",
+                 log_writes);
+  page.Histogram("covey_snapshot_part_seconds",
+                 "From a snapshot's order until a shard of it is stored.", snapshot_parts);
   for (size_t number = 0; number < kCountedEvents; ++number) {
     const auto event = static_cast<CountedEvent>(number);
     page.Counter("covey_events_total", "Decisions of this scheduler since it leads.",

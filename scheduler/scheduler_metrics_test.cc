@@ -36,7 +36,23 @@ TEST(SchedulerMetricsTest, EachSeriesIsThereFromTheStart) {
         "covey_nodes{role=\"client\",state=\"left\"} 0", "covey_nodes_expected{role=\"worker\"} 4",
         "covey_groups{state=\"broken\"} 0", "covey_events_total{event=\"node_died\"} 0",
         "covey_events_total{event=\"shard_lost\"} 0", "covey_snapshots{state=\"failed\"} 0",
-        "covey_workers_by_pace{pace=\"straggler\"} 0"}) {
+        "covey_workers_by_pace{pace=\"straggler\"} 0", "covey_denied_total{reason=\"right\"} 0",
+        "covey_log_write_seconds_bucket{le=\"+Inf\"} 0", "covey_snapshot_part_seconds_count 0"}) {
+    EXPECT_THAT(page, HasSubstr(absl::StrCat("\n", line, "\n")));
+  }
+}
+
+TEST(SchedulerMetricsTest, ShowsDurationsAndRefusals) {
+  SchedulerMetrics metrics{.denied_for_certificate = 3, .denied_for_right = 4};
+  metrics.log_writes.Record(absl::Milliseconds(20));
+  metrics.snapshot_parts.Record(absl::Seconds(90));
+  const std::string page = PageOf(metrics);
+  for (const char* line :
+       {"covey_denied_total{reason=\"certificate\"} 3", "covey_denied_total{reason=\"right\"} 4",
+        "covey_log_write_seconds_bucket{le=\"0.01\"} 0",
+        "covey_log_write_seconds_bucket{le=\"0.03\"} 1", "covey_log_write_seconds_sum 0.02",
+        "covey_snapshot_part_seconds_bucket{le=\"60\"} 0",
+        "covey_snapshot_part_seconds_bucket{le=\"300\"} 1"}) {
     EXPECT_THAT(page, HasSubstr(absl::StrCat("\n", line, "\n")));
   }
 }

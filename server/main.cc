@@ -20,6 +20,7 @@
 #include "common/base/set_once.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/view.h"
+#include "common/metrics/duration_histogram.h"
 #include "common/metrics/latest_value.h"
 #include "common/metrics/member_metrics.h"
 #include "common/metrics/metrics_server.h"
@@ -44,6 +45,7 @@
 #include "common/store/disk_folder.h"
 #include "common/store/store_thread.h"
 #include "common/trace/process_trace.h"
+#include "server/apply_timer.h"
 #include "server/config.h"
 #include "server/recording/recorder.h"
 #include "server/request_credits.h"
@@ -74,7 +76,10 @@ constexpr size_t kRecordingRequests = 2 * kRecordingBytes / (64 << 10);
 // What the metrics show of a data loop.
 struct LoopCounts {
   ShardCounters shards;
+  DurationHistogram applies{ApplyTimer::kBounds};
+  uint64_t replication_lag = 0;
   TransportCounters messages;
+  absl::Duration busy;
 };
 
 // One thread that serves shards. The order of members lets the loop be destroyed first.
@@ -84,6 +89,7 @@ struct DataLoop {
   LatestValue<LoopCounts> counts;
   std::unique_ptr<Transport> transport;
   std::unique_ptr<ShardActor> actor;
+  std::unique_ptr<ApplyTimer> timer;
   std::unique_ptr<RequestCredits> credits;
   std::unique_ptr<EventLoop> loop;
 };
@@ -284,11 +290,15 @@ class ServerProcess {
                static_cast<double>(data_loops_.size()));
     AddLoopSilence(actor_->silent_loop(now), page);
     AddMessageMetrics(control_->counters(), page);
+    uint64_t lag = 0;
     for (const auto& data_loop : data_loops_) {
       const LoopCounts counts = data_loop->counts.Get();
       AddMessageMetrics(counts.messages, page);
-      AddLoopMetrics(counts.shards, page);
+      AddBusyTime(counts.busy, page);
+      AddLoopMetrics(counts.shards, counts.applies, page);
+      lag = std::max(lag, counts.replication_lag);
     }
+    AddReplicationLag(lag, page);
     AddLoadMetrics(actor_->load(), *member.view(), queued_bytes_max_, page);
   }
   std::vector<ReadyCondition> Conditions(absl::Time now) const {
@@ -370,6 +380,7 @@ class ServerProcess {
         .rows = std::move(rows),
         .rate = rate,
         .tables = tables_});
+    data_loop->timer = std::make_unique<ApplyTimer>(*data_loop->actor);
     data_loop->credits = std::make_unique<RequestCredits>(
         queue.arriving_bytes, [&actor = *data_loop->actor](const Message& message) {
           return actor.KnowsSender(message);
@@ -382,7 +393,7 @@ class ServerProcess {
                                                        .spin = config_.spin,
                                                        .flow_control = data_loop->credits.get(),
                                                        .trace = &trace_.AddThread(data_loop->name)},
-                                    *data_loop->actor, *data_loop->transport);
+                                    *data_loop->timer, *data_loop->transport);
     data_loops_.push_back(std::move(data_loop));
     return absl::OkStatus();
   }
@@ -437,7 +448,11 @@ class ServerProcess {
       data_loop->loop->Start();
       if (metrics_ == nullptr) continue;
       metrics_->Watch(data_loop->name, PostTo(*data_loop->loop), [&self = *data_loop] {
-        self.counts.Set({self.actor->counters(), self.loop->counters()});
+        self.counts.Set({.shards = self.actor->counters(),
+                         .applies = self.timer->times(),
+                         .replication_lag = self.actor->replication_lag(),
+                         .messages = self.loop->counters(),
+                         .busy = self.loop->busy()});
       });
     }
     LogInfo("server_joined", {{"rank", member.rank()},

@@ -18,7 +18,14 @@ void AddLoopSilence(const std::optional<DataLoopWatch::SilentLoop>& longest, Met
              longest ? absl::ToDoubleSeconds(longest->silence) : 0);
 }
 
-void AddLoopMetrics(const ShardCounters& counters, MetricPage& page) {
+void AddReplicationLag(uint64_t records, MetricPage& page) {
+  page.Gauge("covey_replication_lag_records",
+             "Records of a shard that the next servers of its chain have not confirmed, the most.",
+             static_cast<double>(records));
+}
+
+void AddLoopMetrics(const ShardCounters& counters, const DurationHistogram& applies,
+                    MetricPage& page) {
   const auto count = [&page](absl::string_view name, absl::string_view help, uint64_t value) {
     page.Counter(name, help, static_cast<double>(value));
   };
@@ -44,6 +51,11 @@ void AddLoopMetrics(const ShardCounters& counters, MetricPage& page) {
         counters.content_bytes);
   count("covey_replicas_unfit_total", "Replicas of this server that turned out to be wrong.",
         counters.unfit_replicas);
+  page.Histogram("covey_apply_seconds",
+                 "Time that a data loop takes for a push, or for a record of a chain.", applies);
+  page.Histogram("covey_replication_seconds",
+                 "From sending a record to the next server until the chain has confirmed it.",
+                 counters.replication);
 }
 
 void AddLoadMetrics(const proto::ServerLoad& load, const ClusterView& view,
@@ -76,12 +88,10 @@ void AddLoadMetrics(const proto::ServerLoad& load, const ClusterView& view,
     const MetricPage::Labels labels = labels_of(table.table());
     page.Counter("covey_updates_total", "Updates of a table since it was created.",
                  number(table.updates()), labels);
-    if (labels[0].second == LabelLimit::kOther) continue;  // means cannot be added up
+    if (labels[0].second == LabelLimit::kOther) continue;  // a mean cannot be added up
     page.Gauge("covey_staleness_updates",
                "Updates by others between the values of a gradient and its application, mean.",
                table.staleness(), labels);
-    page.Gauge("covey_implicit_momentum_ratio", "Momentum that asynchrony adds to a table.",
-               table.implicit_momentum(), labels);
   }
   for (const proto::TableRows& rows : load.rows()) {
     const MetricPage::Labels labels = labels_of(rows.table());

@@ -346,6 +346,12 @@ void ShardActor::ReportLoad(absl::Time now, Outbox& outbox) {
   outbox.Send(std::move(message));
 }
 
+uint64_t ShardActor::replication_lag() const {
+  uint64_t most = 0;
+  for (const auto& [id, host] : hosts_) most = std::max(most, host->replica().lag());
+  return most;
+}
+
 const Shard* ShardActor::FindShard(ShardId id) const {
   const auto found = hosts_.find(id);
   return found == hosts_.end() ? nullptr : found->second->shard();

@@ -107,6 +107,8 @@ class ShardActor : public Actor {
   void SetQueuedBytesMax(size_t bytes_max);
 
   const ShardCounters& counters() const { return counters_; }
+  // The most records that a shard of this loop has and that the chain behind it has not confirmed.
+  uint64_t replication_lag() const;
   // Null when this loop is not the shard's head, or the shard is not open yet.
   const Shard* FindShard(ShardId id) const;
   // Null when this loop is not in the shard's chain.

@@ -129,6 +129,7 @@ absl::Status Connection::StartMetrics(MetricsServer::Options options) {
   if (options.address.empty()) return absl::OkStatus();
   options.fill = [this, fill = std::move(options.fill)](absl::Time now, MetricPage& page) {
     AddMessageMetrics(loop_->counters(), page);
+    AddBusyTime(loop_->busy(), page);
     fill(now, page);
   };
   COVEY_ASSIGN_OR_RETURN(metrics_,

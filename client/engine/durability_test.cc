@@ -88,6 +88,19 @@ TEST_F(DurabilityTest, EndsWhenReceivedAndKeepsTheBytesUntilDurable) {
   EXPECT_TRUE(After(absl::Minutes(1)).empty());
 }
 
+TEST_F(DurabilityTest, TellsHowLongPushesTookUntilDurable) {
+  Start(PushAll());
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  After(absl::Milliseconds(20));
+  Answer(sent[0], 1);
+  EXPECT_EQ(engine_.push_times().sum(), absl::Milliseconds(20));
+  Answer(sent[1], 1, kReceived);
+  EXPECT_EQ(engine_.push_times().sum(), absl::Milliseconds(20)) << "it may still be lost";
+  After(absl::Milliseconds(200));
+  Answer(sent[1], 2);
+  EXPECT_EQ(engine_.push_times().sum(), absl::Milliseconds(20 + 220));
+}
+
 TEST_F(DurabilityTest, SendsWhatIsNotDurableToTheNewHeadUnderTheSameIdentity) {
   const std::vector<Message> sent = PushReceived();
   gradient_.assign(6, -1);  // The memory belongs to the caller again.

@@ -30,7 +30,7 @@ RequestEngine::RequestEngine(const Options& options, uint64_t& next_request_id)
                     Finish(request, TableDroppedError(*view_, request.shard), outbox);
                   }),
       undurable_(
-          options.seed + 1, queue_, routes_, counters_,
+          options.seed + 1, queue_, routes_, counters_, push_times_,
           [this](const ShardRequest& push, const absl::Status& lost) { PushEnded(push, lost); }) {}
 
 void RequestEngine::SetView(absl::Time now, NodeId self, std::shared_ptr<const ClusterView> view,
@@ -124,6 +124,7 @@ void RequestEngine::HandleReply(absl::Time now, ShardRequest& request, const Mes
   if (request.pushes && !reply.envelope.push_reply().durable()) {
     KeepUndurable(now, request, reply.from());
   } else {
+    if (request.pushes) push_times_.Record(now - request.started);
     Finish(request, absl::OkStatus(), outbox);
   }
 }

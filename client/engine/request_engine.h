@@ -22,6 +22,7 @@
 #include "common/base/buffer.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
+#include "common/metrics/duration_histogram.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 
@@ -123,6 +124,8 @@ class RequestEngine {
   size_t undurable_pushes() const { return undurable_.size(); }
   size_t undurable_bytes() const { return undurable_.bytes(); }
   const Counters& counters() const { return counters_; }
+  // From the start of each push to a shard until this engine has learned that it is durable.
+  const DurationHistogram& push_times() const { return push_times_; }
 
  private:
   // Sends what window, budget and order allow.
@@ -154,6 +157,7 @@ class RequestEngine {
   Sender self_;
   std::shared_ptr<const ClusterView> view_;
   Counters counters_;
+  DurationHistogram push_times_{DurationHistogram::kWide};
   SendQueue queue_;
   PushWindow window_;
   ServerRoutes routes_;

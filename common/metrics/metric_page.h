@@ -9,6 +9,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/strings/string_view.h"
+#include "common/metrics/duration_histogram.h"
 #include "prometheus/metric_family.h"
 
 namespace covey {
@@ -28,14 +29,18 @@ class MetricPage {
                const Labels& labels = {});
   void Gauge(absl::string_view name, absl::string_view help, double value,
              const Labels& labels = {});
+  // In seconds. Precondition: the histograms of a series have the same bounds.
+  void Histogram(absl::string_view name, absl::string_view help, const DurationHistogram& durations,
+                 const Labels& labels = {});
 
   // Prometheus's text format 0.0.4, metrics in the order in which they were added.
   std::string Text() const;
   static constexpr char kContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 
  private:
-  double& Value(prometheus::MetricType type, absl::string_view name, absl::string_view help,
-                const Labels& labels);
+  // Made when it is not there yet.
+  prometheus::ClientMetric& Series(prometheus::MetricType type, absl::string_view name,
+                                   absl::string_view help, const Labels& labels);
 
   std::vector<prometheus::MetricFamily> families_;
   absl::btree_map<std::string, size_t> places_;  // of a name in families_

@@ -26,6 +26,28 @@ TEST(MetricPageTest, WritesPrometheusText) {
             "covey_depth 0.5\n");
 }
 
+// Histograms of several loops are one series; a duration belongs to the bound that it equals.
+TEST(MetricPageTest, WritesHistogramsAddedUp) {
+  constexpr absl::Duration kBounds[] = {absl::Milliseconds(500), absl::Seconds(2)};
+  DurationHistogram one(kBounds), other(kBounds);
+  one.Record(absl::Milliseconds(500));
+  one.Record(absl::Seconds(1));
+  one.Record(absl::Seconds(-1));
+  other.Record(absl::Seconds(2));
+  other.Record(absl::Seconds(3));
+  MetricPage page;
+  page.Histogram("covey_wait_seconds", "Waits.", one);
+  page.Histogram("covey_wait_seconds", "Waits.", other);
+  EXPECT_EQ(page.Text(),
+            "# HELP covey_wait_seconds Waits.\n"
+            "# TYPE covey_wait_seconds histogram\n"
+            "covey_wait_seconds_count 5\n"
+            "covey_wait_seconds_sum 6.5\n"
+            "covey_wait_seconds_bucket{le=\"0.5\"} 2\n"
+            "covey_wait_seconds_bucket{le=\"2\"} 4\n"
+            "covey_wait_seconds_bucket{le=\"+Inf\"} 5\n");
+}
+
 // As Prometheus reads them: a loss may be either.
 TEST(MetricPageTest, WritesWhatIsNoNumber) {
   MetricPage page;

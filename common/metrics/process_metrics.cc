@@ -97,6 +97,11 @@ void AddCertificateMetrics(const std::string& folder, absl::Time wall_now, Metri
              static_cast<double>(absl::ToUnixSeconds(expiry)));
 }
 
+void AddBusyTime(absl::Duration busy, MetricPage& page) {
+  page.Counter("covey_loop_busy_seconds_total", "Time that loops of the process were at work.",
+               absl::ToDoubleSeconds(busy));
+}
+
 void AddMessageMetrics(const TransportCounters& counters, MetricPage& page) {
   constexpr char kMessages[] = "covey_messages_total";
   constexpr char kRefused[] = "covey_messages_refused_total";

@@ -18,6 +18,9 @@ void AddProcessMetrics(absl::string_view role, MetricPage& page);
 // `wall_now`. Blocks on the disk.
 void AddCertificateMetrics(const std::string& folder, absl::Time wall_now, MetricPage& page);
 
+// EventLoop::busy; may be called for several loops.
+void AddBusyTime(absl::Duration busy, MetricPage& page);
+
 // The messages of loops on the data plane; may be called for several loops.
 void AddMessageMetrics(const TransportCounters& counters, MetricPage& page);
 

@@ -120,21 +120,22 @@ void EventLoop::Run() {
 }
 
 void EventLoop::RunPass(LoopRunner::Runner runner, LoopRunner::Leave leave, absl::Time until) {
+  const absl::Time begin = MonotonicNow();
   const uint64_t received_before = transport_.counters().received;
-  const bool more = ReceiveBatch(outbox_);
-  const bool had_work = RunQueue(outbox_);
+  const bool more = ReceiveBatch(begin, outbox_);
+  bool had_work = RunQueue(outbox_);
   // Before the actor wakes, so that it finds released what the transport copies.
   Flush(outbox_);
-  WakeIfDue(outbox_);
+  const bool woke = WakeIfDue(outbox_);
   Flush(outbox_);
+  had_work |= transport_.counters().received != received_before;
+  const absl::Time now = MonotonicNow();
+  if (had_work || woke) busy_ += now - begin;
   if (leave()) return;
 
   absl::Duration timeout = absl::ZeroDuration();
   if (!more) {
-    const absl::Time now = MonotonicNow();
-    if (had_work || transport_.counters().received != received_before) {
-      spin_until_ = now + SpinOf(runner);
-    }
+    if (had_work) spin_until_ = now + SpinOf(runner);
     if (now >= spin_until_) {
       timeout = std::max(absl::ZeroDuration(), std::min(until, actor_.NextWake()) - now);
     } else {
@@ -160,8 +161,8 @@ absl::Duration EventLoop::Sleep(LoopRunner::Leave leave, absl::Duration timeout)
   return timeout > absl::ZeroDuration() ? MonotonicNow() - begin : absl::ZeroDuration();
 }
 
-bool EventLoop::ReceiveBatch(Outbox& outbox) {
-  others_served_ = MonotonicNow();
+bool EventLoop::ReceiveBatch(absl::Time now, Outbox& outbox) {
+  others_served_ = now;
   return transport_.Receive(kMessagesPerPass, [&](Message message) {
     if (IsForAnother(message)) {
       ++wrong_node_;
@@ -204,10 +205,11 @@ bool EventLoop::RunQueue(Outbox& outbox) {
   return !items.empty();
 }
 
-void EventLoop::WakeIfDue(Outbox& outbox) {
-  if (actor_.NextWake() == absl::InfiniteFuture()) return;
-  if (MonotonicNow() < actor_.NextWake()) return;
+bool EventLoop::WakeIfDue(Outbox& outbox) {
+  if (actor_.NextWake() == absl::InfiniteFuture()) return false;
+  if (MonotonicNow() < actor_.NextWake()) return false;
   RunTask("timer", [&](absl::Time now) { actor_.Wake(now, outbox); });
+  return true;
 }
 
 bool EventLoop::IsTraced() const { return options_.trace != nullptr && options_.trace->on(); }

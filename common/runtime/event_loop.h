@@ -101,6 +101,9 @@ class EventLoop {
   // The transport's counters, with messages of another job among the malformed and those for
   // another node among the dropped. On the loop's thread.
   TransportCounters counters() const;
+  // How long the passes took in which there was work, without sleeping and spinning. On the loop's
+  // thread, where the present pass does not count yet.
+  absl::Duration busy() const { return busy_; }
 
  private:
   struct Item {
@@ -117,12 +120,13 @@ class EventLoop {
     return runner == LoopRunner::Runner::kCaller ? caller_spin_ : options_.spin;
   }
   // Hands the messages that arrived to the actor; true when there may be more.
-  bool ReceiveBatch(Outbox& outbox);
+  bool ReceiveBatch(absl::Time now, Outbox& outbox);
   // Returns whether there was anything in the queue.
   bool RunQueue(Outbox& outbox);
   // Serves the queue and a due Wake during a long pass.
   void ServeOthersIfDue(Outbox& outbox);
-  void WakeIfDue(Outbox& outbox);
+  // Returns whether it was due.
+  bool WakeIfDue(Outbox& outbox);
   void DeliverToActor(const Message& message, Outbox& outbox);
   bool IsForAnother(const Message& message) const;
   void Flush(Outbox& outbox);
@@ -149,6 +153,7 @@ class EventLoop {
   absl::Time others_served_ = absl::InfinitePast();
   absl::Time spin_until_ = absl::InfinitePast();
   absl::Duration caller_spin_;
+  absl::Duration busy_;
   Outbox outbox_;
 
   // Shared.

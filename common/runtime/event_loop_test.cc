@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/cluster/limits.h"
 #include "common/net/loopback_transport.h"
@@ -104,6 +106,41 @@ TEST_F(EventLoopTest, WakesTheActorOnceAtTheStart) {
   loop_.Start();
   loop_.Post([&](absl::Time, Outbox&) { record_.Add("posted"); });
   EXPECT_EQ(record_.WaitFor(2), (Lines{"wake", "posted"}));
+}
+
+// Handlers, timers and handed-over work count; sleeping does not.
+TEST_F(EventLoopTest, TellsHowLongItWasAtWork) {
+  constexpr absl::Duration kEach = absl::Milliseconds(30);
+  constexpr absl::Duration kIdle = absl::Milliseconds(200);
+  const auto work = [this](const std::string& what) {
+    for (const absl::Time end = MonotonicNow() + kEach; MonotonicNow() < end;) {
+    }
+    record_.Add(what);
+  };
+  actor_.on_receive = [&](absl::Time, const Message&, Outbox&) {
+    work("received");
+    actor_.next_wake = MonotonicNow() + kIdle;
+  };
+  actor_.on_wake = [&](absl::Time now, Outbox&) {
+    if (now < actor_.next_wake) return;  // at the start
+    actor_.next_wake = absl::InfiniteFuture();
+    work("woke");
+  };
+  const absl::Time begin = MonotonicNow();
+  loop_.Start();
+  peer_->SetRoute(kSelf, transport_->endpoint());
+  peer_->Send(MessageTo(kSelf, 1));
+  EXPECT_EQ(record_.WaitFor(2), (Lines{"received", "woke"}));
+  loop_.Post([&](absl::Time, Outbox&) { work("worked"); });
+  record_.WaitFor(3);
+  absl::Duration busy;
+  loop_.Post([&](absl::Time, Outbox&) {
+    busy = loop_.busy();
+    record_.Add("read");
+  });
+  record_.WaitFor(4);
+  EXPECT_GE(busy, 3 * kEach);
+  EXPECT_LE(busy, MonotonicNow() - begin - kIdle / 2);
 }
 
 // Notes the messages that pass, and writes into each outgoing message how many have arrived.

@@ -24,16 +24,17 @@ void CommitPipeline::SendWhenDurable(Message reply, Outbox& outbox) {
   }
 }
 
-void CommitPipeline::Flush(Outbox& outbox) {
-  if (phase_ == Phase::kIdle && state_.has_unlogged()) Write(outbox);
+void CommitPipeline::Flush(absl::Time now, Outbox& outbox) {
+  if (phase_ == Phase::kIdle && state_.has_unlogged()) Write(now, outbox);
 }
 
-void CommitPipeline::Retry(Outbox& outbox) {
-  if (phase_ == Phase::kFailed) Write(outbox);
+void CommitPipeline::Retry(absl::Time now, Outbox& outbox) {
+  if (phase_ == Phase::kFailed) Write(now, outbox);
 }
 
-void CommitPipeline::Write(Outbox& outbox) {
+void CommitPipeline::Write(absl::Time now, Outbox& outbox) {
   phase_ = Phase::kWriting;
+  written_since_ = now;
   const proto::LogRecord& record = state_.NextRecord();
   Message append;
   append.set_to({kSchedulerNode, kDiskLoop});
@@ -44,7 +45,7 @@ void CommitPipeline::Write(Outbox& outbox) {
   outbox.Send(std::move(append));
 }
 
-std::vector<Message> CommitPipeline::OnDiskDurable(const Message& message) {
+std::vector<Message> CommitPipeline::OnDiskDurable(absl::Time now, const Message& message) {
   if (message.envelope.from_loop() != kDiskLoop || phase_ != Phase::kWriting ||
       message.envelope.disk_durable().index() != state_.record().index()) {
     return {};
@@ -53,6 +54,7 @@ std::vector<Message> CommitPipeline::OnDiskDurable(const Message& message) {
   std::vector<Message> released = std::exchange(waiting_for_this_, {});
   if (disk_failure_.ok()) {
     phase_ = Phase::kIdle;
+    write_times_.Record(now - written_since_);
     if (auto view = std::exchange(written_view_, std::nullopt)) views_.Publish(*std::move(view));
     return released;
   }

@@ -47,12 +47,12 @@ class CommitPipelineTest : public ::testing::Test {
   }
   uint64_t Flush() {
     Outbox outbox;
-    pipeline_.Flush(outbox);
+    pipeline_.Flush(now_, outbox);
     return Written(outbox);
   }
   uint64_t Retry() {
     Outbox outbox;
-    pipeline_.Retry(outbox);
+    pipeline_.Retry(now_, outbox);
     return Written(outbox);
   }
   std::vector<Message> AnswerDisk(uint64_t index, const absl::Status& status = absl::OkStatus()) {
@@ -60,9 +60,10 @@ class CommitPipelineTest : public ::testing::Test {
     message.envelope.set_from_loop(kDiskLoop);
     message.envelope.mutable_disk_durable()->set_index(index);
     SetStatus(status, message);
-    return pipeline_.OnDiskDurable(message);
+    return pipeline_.OnDiskDurable(now_, message);
   }
 
+  absl::Time now_ = absl::UnixEpoch();
   TestState state_;
   CommitPipeline pipeline_{state_};
 };
@@ -70,6 +71,24 @@ class CommitPipelineTest : public ::testing::Test {
 TEST_F(CommitPipelineTest, WithoutACommitNothingIsWrittenAndRepliesLeaveAtOnce) {
   EXPECT_EQ(Flush(), 0u);
   EXPECT_THAT(Answer(1), ElementsAre(1));
+}
+
+TEST_F(CommitPipelineTest, TellsHowLongTheDiskTook) {
+  Edit();
+  Flush();
+  now_ += absl::Milliseconds(40);
+  AnswerDisk(1);
+  Edit();
+  Flush();
+  now_ += absl::Seconds(7);
+  AnswerDisk(2, absl::InternalError("full"));
+  EXPECT_EQ(pipeline_.write_times().sum(), absl::Milliseconds(40)) << "the other write has failed";
+  now_ += absl::Seconds(7);
+  const uint64_t again = Retry();
+  now_ += absl::Milliseconds(2);
+  AnswerDisk(again);
+  EXPECT_EQ(pipeline_.write_times().sum(), absl::Milliseconds(42));
+  EXPECT_THAT(pipeline_.write_times().counts(), ElementsAre(0, 1, 0, 0, 1, 0, 0, 0, 0));
 }
 
 TEST_F(CommitPipelineTest, RepliesAndTheViewWaitForTheRecordWithEverythingBeforeThem) {

@@ -70,11 +70,17 @@ absl::StatusOr<std::shared_ptr<const Identity>> Callers::Find(const grpc::AuthCo
                                                               absl::Time now) {
   MutexLock lock(mutex_);
   auto caller = Check(context, now);
+  if (!caller.ok()) ++refused_;
   if (!caller.ok() && now >= next_log_) {
     next_log_ = now + kLogEvery;
     LogWarning("caller_refused", {{"reason", caller.status().message()}});
   }
   return caller;
+}
+
+uint64_t Callers::refused() const {
+  MutexLock lock(mutex_);
+  return refused_;
 }
 
 absl::StatusOr<std::shared_ptr<const Identity>> Callers::Check(const grpc::AuthContext& context,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,6 +46,8 @@ class Callers {
   // kLookEvery.
   absl::StatusOr<std::shared_ptr<const Identity>> Find(const grpc::AuthContext& context,
                                                        absl::Time now);
+  // Calls that it has refused so far.
+  uint64_t refused() const;
 
  private:
   struct Entry {
@@ -61,7 +64,8 @@ class Callers {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string folder_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time next_log_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Time next_look_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   Serials revoked_ ABSL_GUARDED_BY(mutex_);  // by serial

@@ -82,6 +82,8 @@ class CallerCheck {
     if (shown == nullptr) return absl::UnauthenticatedError("the connection has no certificate");
     return callers_->Find(*shown, WallClockNow());
   }
+  // As Callers.
+  uint64_t refused() const { return callers_.has_value() ? callers_->refused() : 0; }
 
  private:
   std::optional<Callers> callers_;
@@ -355,6 +357,7 @@ class Service : public GrpcService, private ServedMethods {
   // No effect after Shutdown.
   void SetServing() override { server_->GetHealthCheckService()->SetServingStatus(true); }
   uint64_t malformed() const override { return calls_.malformed(); }
+  uint64_t callers_refused() const override { return check_.refused(); }
   void Send(Message reply) override { calls_.SendReply(reply); }
   void Shutdown() override {
     if (server_ == nullptr || std::exchange(ended_, true)) return;

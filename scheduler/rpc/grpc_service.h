@@ -69,6 +69,8 @@ class GrpcService : public MessagePort {
   virtual void SetServing() = 0;
   // Number of calls with a malformed request or an unknown method. On the loop's thread.
   virtual uint64_t malformed() const = 0;
+  // Number of calls that were refused for their caller's certificate. Any thread.
+  virtual uint64_t callers_refused() const = 0;
   // Ends all calls with CANCELLED and waits until gRPC's threads are done with them. Idempotent.
   virtual void Shutdown() = 0;
 };

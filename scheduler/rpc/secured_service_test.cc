@@ -359,6 +359,7 @@ TEST_F(SecuredServiceTest, ACertificateThatIsRevokedEndsWhatItsConnectionMayDo) 
   const auto stub = proto::Scheduler::NewStub(ChannelOf(IdentityRole::kClient));
   proto::StatusReply reply;
   ASSERT_TRUE(stub->GetStatus(Context().get(), {}, &reply).ok());
+  EXPECT_EQ(service_->callers_refused(), 0u);
   folders_.Revoke(Of(IdentityRole::kClient), tls_->folder());
   const absl::Time until = WallClockNow() + kPatience;
   grpc::Status refused;
@@ -367,6 +368,7 @@ TEST_F(SecuredServiceTest, ACertificateThatIsRevokedEndsWhatItsConnectionMayDo) 
   }
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(refused.error_message(), HasSubstr("was revoked"));
+  EXPECT_EQ(service_->callers_refused(), 1u);
   EXPECT_TRUE(proto::Scheduler::NewStub(ChannelOf(IdentityRole::kViewer))
                   ->GetStatus(Context().get(), {}, &reply)
                   .ok());

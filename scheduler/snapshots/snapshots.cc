@@ -244,7 +244,11 @@ void Snapshots::OnReport(absl::Time now, const proto::SnapshotReportRequest& rep
   if (phase_ != Phase::kOrdered || report.snapshot() != order().id()) return;
   if (!report.failure().empty()) return Fail(now, report.failure());
   work_.cut_at = std::min(work_.cut_at, now);
+  const size_t stored_before = work_.parts.shards();
   work_.parts.Add(report);
+  for (size_t i = stored_before; i < work_.parts.shards(); ++i) {
+    part_times_.Record(now - work_.ordered_at);
+  }
   statuses_.Of(order().id()).set_shards_written(static_cast<uint32_t>(work_.parts.shards()));
   FollowOrder(now);
 }

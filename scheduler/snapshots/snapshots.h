@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "common/metrics/duration_histogram.h"
 #include "common/net/message.h"
 #include "proto/process.pb.h"
 #include "proto/scheduler.pb.h"
@@ -53,6 +54,10 @@ class Snapshots {
  public:
   using Options = SnapshotsOptions;
   static constexpr int kAttemptsMax = 4;
+  // Of part_times.
+  static constexpr absl::Duration kPartBounds[] = {
+      absl::Milliseconds(100), absl::Milliseconds(500), absl::Seconds(2), absl::Seconds(5),
+      absl::Seconds(15),       absl::Minutes(1),        absl::Minutes(5), absl::Minutes(15)};
 
   Snapshots(const Options& options, ClusterState& state, DataDispatcher& dispatcher)
       : options_(options),
@@ -91,6 +96,8 @@ class Snapshots {
   // For the store, since the last call.
   std::vector<Message> TakeRequests() { return stored_.TakeRequests(); }
   void FillStatus(absl::Time now, proto::StatusReply& reply) const;
+  // From a snapshot's order until each of its shards was reported as stored.
+  const DurationHistogram& part_times() const { return part_times_; }
 
  private:
   enum class Phase { kListing, kIdle, kWanted, kOrdered, kPublishing };
@@ -140,6 +147,7 @@ class Snapshots {
   // Why a user has asked for a snapshot while the store was being listed.
   std::optional<std::string> asked_;
   Work work_;
+  DurationHistogram part_times_{kPartBounds};
   StepForecast forecast_;
   StoredSnapshots stored_;
   LossBudget budget_;

@@ -10,6 +10,7 @@ namespace covey::scheduler {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -111,6 +112,8 @@ TEST_F(SnapshotsTest, PublishesTheManifestWhenAllShardsAreStored) {
   EXPECT_EQ(SnapshotReader::Open(store_, made).status().code(), absl::StatusCode::kNotFound);
   Pass(absl::Seconds(1));
   StorePart(1);
+  EXPECT_THAT(machine_->part_times().counts(), ElementsAre(1, 0, 2, 0, 0, 0, 0, 0, 0));
+  EXPECT_EQ(machine_->part_times().sum(), absl::Seconds(2)) << "of two shards";
   EXPECT_FALSE(is_ordered());
   EXPECT_THAT(state_.News(), HasSubstr("snapshot 1 is complete"));
   EXPECT_EQ(Status().state(), proto::SnapshotStatus::COMPLETE);

@@ -34,7 +34,8 @@ Replica::Replica(ShardId id, uint64_t generation, const Environment& environment
       place_(id, generation),
       downstream_(place_, reports_,
                   {.records = environment.counters.replicated,
-                   .content_bytes = environment.counters.content_bytes}),
+                   .content_bytes = environment.counters.content_bytes,
+                   .confirmation = environment.counters.replication}),
       table_bytes_(environment.tables) {}
 
 void Replica::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, const Address& self,

@@ -113,6 +113,8 @@ class Replica {
   ShardContent* content() { return content_.get(); }
   // The records up to here are on this replica and on all joined ones behind it.
   uint64_t durable() const { return downstream_.durable(); }
+  // The records that it holds beyond durable(): how far the chain behind it lags.
+  uint64_t lag() const { return content_ == nullptr ? 0 : content_->index() - durable(); }
   // The log holds as many unacknowledged records as it may; no more may be appended.
   bool IsFull() const { return downstream_.IsFull(); }
   // Tells the budget of tables how much the content takes. To be called after each call that may

@@ -230,6 +230,7 @@ void ReplicaLink::OnHeld(absl::Time now, const proto::ReplicateReply& reply, con
 
 void ReplicaLink::RecordRoundTrip(absl::Time now) {
   if (!timed_ || acknowledged() < timed_->index) return;
+  counters_.confirmation.Record(now - timed_->since);
   if (timed_->was_resent) {
     round_trip_.NoteRepeated(now - timed_->since, kRetryShortest);
   } else {

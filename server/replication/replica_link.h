@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "common/metrics/duration_histogram.h"
 #include "common/net/message.h"
 #include "common/net/round_trip.h"
 #include "common/runtime/actor.h"
@@ -52,8 +53,9 @@ class ReplicaLink {
     bool early_acks_pending = false;
   };
   struct Counters {
-    uint64_t& records;        // sent, each time
-    uint64_t& content_bytes;  // of pieces
+    uint64_t& records;                // sent, each time
+    uint64_t& content_bytes;          // of pieces
+    DurationHistogram& confirmation;  // as ShardCounters::replication
   };
 
   // The log's first record, and the content's newest.

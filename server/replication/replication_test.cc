@@ -71,6 +71,23 @@ TEST_F(Replication, AnAnswerLeavesOnceTheWholeChainHoldsWhatItShows) {
 
 // It cannot know that the chain goes on without it. Its clocks, its version and the time of its
 // last durable update stand still, and bounds are about these.
+TEST_F(Replication, TellsHowFarTheChainLagsAndHowLongItTakes) {
+  ChainDriver chain(kAsync, 0, 2, 2);
+  chain.PublishToAll();
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) chain.Deliver(0, Push(sequence, 1));
+  EXPECT_EQ(chain.actor(0).replication_lag(), 3u);
+  EXPECT_EQ(chain.actor(1).replication_lag(), 0u);
+  chain.now += absl::Milliseconds(20);
+  chain.Settle();
+  EXPECT_EQ(chain.actor(0).replication_lag(), 0u);
+  EXPECT_EQ(chain.actor(1).replication_lag(), 0u) << "nobody is behind the tail";
+  // Of three records that were in flight together, one was timed.
+  const DurationHistogram& times = chain.actor(0).counters().replication;
+  EXPECT_THAT(times.counts(), ElementsAre(0, 0, 1, 0, 0, 0));
+  EXPECT_EQ(times.sum(), absl::Milliseconds(20));
+  EXPECT_EQ(chain.actor(1).counters().replication.sum(), absl::ZeroDuration());
+}
+
 TEST_F(Replication, AHeadThatIsCutOffAnswersNoReadBeyondItsBound) {
   ChainDriver chain({.kind = Contract::Kind::kSsp, .staleness = 0}, 2, 2, 2);
   chain.PublishToAll();

@@ -19,6 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "scheduler/scheduler_metrics.h"
+#include "server/apply_timer.h"
 #include "server/server_metrics.h"
 #include "worker/engine/worker_metrics.h"
 
@@ -83,6 +84,7 @@ class Pages {
   std::string OfScheduler() const {
     MetricPage page;
     AddProcessMetrics("scheduler", page);
+    AddBusyTime(absl::Seconds(1), page);
     page.Gauge("covey_insecure", "1 if everybody who reaches the process may take part in the job.",
                0);
     scheduler::SchedulerMetrics{.leads = true,
@@ -100,7 +102,9 @@ class Pages {
     page.Gauge("covey_loops", "Threads that serve shards.", 1);
     server::AddLoopSilence(std::nullopt, page);
     AddMessageMetrics({}, page);
-    server::AddLoopMetrics({}, page);
+    AddBusyTime(absl::Seconds(1), page);
+    server::AddLoopMetrics({}, DurationHistogram(server::ApplyTimer::kBounds), page);
+    server::AddReplicationLag(0, page);
     proto::ServerLoad load;
     for (const proto::Table& table : status_.view().tables()) {
       load.add_tables()->set_table(table.id());
@@ -113,6 +117,7 @@ class Pages {
     MetricPage page;
     AddProcessMetrics("worker", page);
     AddMessageMetrics({}, page);
+    AddBusyTime(absl::Seconds(1), page);
     AddMemberMetrics(member_, /*is_insecure=*/false, page);
     worker::WorkerMetrics{.progress = {.step = 7, .samples = 448, .loss = 0.5}}.AddTo(page);
     return page.Text();
@@ -137,9 +142,9 @@ TEST(MetricPagesTest, AreSmallAt100Nodes) {
   const size_t scheduler = SeriesOf(pages.OfScheduler());
   const size_t server = SeriesOf(pages.OfServer());
   const size_t worker = SeriesOf(pages.OfWorker());
-  EXPECT_EQ(scheduler, 274u);
-  EXPECT_EQ(server, 84u);
-  EXPECT_EQ(worker, 37u);
+  EXPECT_EQ(scheduler, 299u);
+  EXPECT_EQ(server, 85u);
+  EXPECT_EQ(worker, 64u);
   EXPECT_LE(scheduler + kServers * server, 2000u);
 }
 

@@ -58,6 +58,11 @@ _SERIES = {
                       {"covey_requests_refused_total": "0+30x90"}),
     "CoveyQueueFull": ({"covey_queued_bytes": "90x90", "covey_queued_max_bytes": "100x90"},
                        {"covey_queued_bytes": "70x90", "covey_queued_max_bytes": "100x90"}),
+    "CoveyReplicationLags": ({"covey_replication_lag_records": "40x90"},
+                             {"covey_replication_lag_records": " ".join(45 * ["64 20"])}),
+    "CoveyReplicationSlow": (
+        {"covey_replication_seconds_sum": "0+90x90", "covey_replication_seconds_count": "0+60x90"},
+        {"covey_replication_seconds_sum": "0+30x90", "covey_replication_seconds_count": "0+60x90"}),
     "CoveyGradientsNotFinite": ({"covey_pushes_nonfinite_total": "0x58 1x30"},
                                 {"covey_pushes_nonfinite_total": "1x90"}),
     "CoveyLossNotFinite": ({"covey_worker_loss": " ".join(90 * ["NaN"])}, {"covey_worker_loss": "2x90"}),
@@ -77,6 +82,11 @@ _SERIES = {
          'covey_worker_step_seconds_total{part="computation"}': "0+36x90"}),
     "CoveyCertificateExpires": ({"covey_certificate_expiry_timestamp_seconds": "100000x90"},
                                 {"covey_certificate_expiry_timestamp_seconds": "200000x60 0x30"}),
+    "CoveyStrangers": (
+        {'covey_denied_total{reason="certificate"}': "0+4x90",
+         'covey_denied_total{reason="right"}': "0+4x90"},
+        {'covey_denied_total{reason="certificate"}': "0+4x90",
+         'covey_denied_total{reason="right"}': "3x90"}),
     "CoveyInsecure": ({"covey_insecure": "1x90"}, {"covey_insecure": "0x90"}),
     "CoveyFailover": ({'covey_events_total{event="head_replaced"}': "0x58 1x30"},
                       {'covey_events_total{event="node_left"}': "0x58 1x30"}),
@@ -99,7 +109,7 @@ def _queries():
 
 
 def _documented():
-    """{metric: (type, labels)} of docs/METRICS.md."""
+    """{metric: (type, labels)} of docs/METRICS.md; `le` of histograms is not written there."""
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([\w, ]*)\|",
                       (_ROOT / "docs/METRICS.md").read_text(), re.MULTILINE)
     return {name: (kind, tuple(sorted(re.findall(r"\w+", labels)))) for name, kind, labels in rows}
@@ -109,14 +119,18 @@ def _exposed(page):
     """The same of a page of metrics."""
     found = {}
     for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE):
-        [labels, *_] = re.findall(rf"^{name}(?:{{(.*)}})? ", page, re.MULTILINE)
+        of_series = f"{name}_count" if kind == "histogram" else name
+        [labels, *_] = re.findall(rf"^{of_series}(?:{{(.*)}})? ", page, re.MULTILINE)
         found[name] = (kind, tuple(sorted(re.findall(r'(\w+)="', labels))))
     return found
 
 
 def _names(expression):
-    """The metrics that an expression reads."""
-    return set(re.findall(r"\b(?:covey|process)_\w+\b|\bup\b", re.sub(r'"[^"]*"', "", expression)))
+    """The metrics that an expression reads; of a histogram's series, the histogram."""
+    histograms = {name for name, (kind, _) in _documented().items() if kind == "histogram"}
+    found = re.findall(r"\b(?:covey|process)_\w+\b|\bup\b", re.sub(r'"[^"]*"', "", expression))
+    whole = (re.sub(r"_(?:bucket|sum|count)$", "", name) for name in found)
+    return {base if base in histograms else name for base, name in zip(whole, found)}
 
 
 def _series(name):

@@ -33,13 +33,15 @@ void AddRequests(const client::Counters& requests, MetricPage& page) {
 WorkerMetrics WorkerMetrics::Of(absl::Time now, WorkerActor& actor) {
   return {.progress = actor.meter().progress(),
           .seconds = actor.meter().seconds(),
+          .step_durations = actor.meter().step_durations(),
           .steps_aside = actor.hybrid().steps_aside(),
           .recoveries = actor.hybrid().recovery().recoveries(),
           .group_members = actor.group().formed() ? actor.group().size() : 0,
           .is_away = actor.is_away(now),
           .operations = actor.client().engine().operations(),
           .impostors = actor.impostors() + actor.client().engine().counters().strangers,
-          .requests = actor.client().engine().counters()};
+          .requests = actor.client().engine().counters(),
+          .push_times = actor.client().engine().push_times()};
 }
 
 void WorkerMetrics::AddTo(MetricPage& page) const {
@@ -54,6 +56,7 @@ void WorkerMetrics::AddTo(MetricPage& page) const {
   page.Counter(kSeconds, kSecondsHelp, seconds.input, {{"part", "input"}});
   page.Counter(kSeconds, kSecondsHelp, seconds.group, {{"part", "group"}});
   page.Counter(kSeconds, kSecondsHelp, seconds.servers, {{"part", "servers"}});
+  page.Histogram("covey_worker_step_duration_seconds", "Durations of steps.", step_durations);
   if (progress.samples > 0) {
     page.Gauge("covey_worker_loss", "Loss per example, of the newest step with examples.",
                progress.loss);
@@ -76,6 +79,8 @@ void WorkerMetrics::AddTo(MetricPage& page) const {
                "Messages in the name of a node, sent by another process; they are dropped.",
                Number(impostors));
   AddRequests(requests, page);
+  page.Histogram("covey_worker_push_seconds",
+                 "From the beginning of a push to a shard until it is durable.", push_times);
 }
 
 std::vector<ReadyCondition> WorkerConditions(absl::Time now, WorkerActor& actor) {

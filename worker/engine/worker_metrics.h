@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "client/counters.h"
 #include "client/step_times.h"
+#include "common/metrics/duration_histogram.h"
 #include "common/metrics/metric_page.h"
 #include "common/metrics/metrics_server.h"
 #include "worker/engine/worker_actor.h"
@@ -21,6 +22,7 @@ struct WorkerMetrics {
   // Where the program's time went, in seconds: all reported steps but the first, which has no
   // beginning.
   client::StepTimes seconds = {};
+  DurationHistogram step_durations{DurationHistogram::kWide};
   // As of now.
   uint64_t steps_aside = 0;
   uint64_t recoveries = 0;
@@ -31,6 +33,7 @@ struct WorkerMetrics {
   // Messages of a process other than the node in whose name they came, or that is no server.
   uint64_t impostors = 0;
   client::Counters requests = {};
+  DurationHistogram push_times{DurationHistogram::kWide};
 
   // On the loop's thread.
   static WorkerMetrics Of(absl::Time now, WorkerActor& actor);

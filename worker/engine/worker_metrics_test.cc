@@ -41,6 +41,19 @@ TEST(WorkerMetricsTest, DescribesSteps) {
   }
 }
 
+TEST(WorkerMetricsTest, ShowsDurations) {
+  WorkerMetrics metrics;
+  metrics.step_durations.Record(absl::Milliseconds(20));
+  metrics.push_times.Record(absl::Seconds(2));
+  const std::string page = PageOf(metrics);
+  for (const char* line : {"covey_worker_step_duration_seconds_bucket{le=\"0.01\"} 0",
+                           "covey_worker_step_duration_seconds_bucket{le=\"0.03\"} 1",
+                           "covey_worker_push_seconds_bucket{le=\"1\"} 0",
+                           "covey_worker_push_seconds_bucket{le=\"3\"} 1"}) {
+    EXPECT_THAT(page, HasSubstr(absl::StrCat("\n", line, "\n")));
+  }
+}
+
 TEST(WorkerMetricsTest, DescribesRequests) {
   const std::string page = PageOf({.operations = 1,
                                    .impostors = 8,

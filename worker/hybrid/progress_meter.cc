@@ -39,6 +39,7 @@ bool ProgressMeter::AddStep(absl::Time now, const StepReport& report) {
     return false;
   }
   AddTo(all_, report);
+  step_durations_.Record(report.compute + report.wait);
   progress_.step_times = PerStep(all_, progress_.step - 1);
   AddTo(sum_, report);
   ++steps_;

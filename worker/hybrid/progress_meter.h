@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "client/step_times.h"
 #include "common/cluster/ids.h"
+#include "common/metrics/duration_histogram.h"
 #include "worker/progress.h"
 
 namespace covey::worker {
@@ -40,9 +41,12 @@ class ProgressMeter {
   const Progress& progress() const { return progress_; }
   // Where the time of all steps but the first went, added up.
   client::StepTimes seconds() const;
+  // The durations of these steps.
+  const DurationHistogram& step_durations() const { return step_durations_; }
 
  private:
   Progress progress_;
+  DurationHistogram step_durations_{DurationHistogram::kWide};
   StepReport all_;  // the sum of all reports but the first, without their losses
   // Of the interval under way.
   absl::Time start_;

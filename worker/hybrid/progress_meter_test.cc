@@ -46,6 +46,7 @@ TEST(ProgressMeterTest, TimesAreMeansPerStepOfTheInterval) {
     EXPECT_EQ(over, i == 2);
   }
   EXPECT_DOUBLE_EQ(meter.progress().compute_seconds, 0.15);
+  EXPECT_EQ(meter.step_durations().sum(), absl::Milliseconds(150 + 250));
   EXPECT_DOUBLE_EQ(meter.progress().wait_seconds, 0.05);
   EXPECT_DOUBLE_EQ(meter.progress().input_seconds, 0.03);
   EXPECT_DOUBLE_EQ(meter.progress().group_seconds, 0.035);

@@ -301,6 +301,7 @@ void UndurablePushes::HandleSuccess(absl::Time now, ShardRequest& push,
   const uint64_t generation = pushed.state().generation();
   if (generation != 0 && generation != push.kept->body.shard_generation()) return;
   if (pushed.durable()) {
+    push_times_.Record(now - push.started);
     End(push, absl::OkStatus());
     return;
   }

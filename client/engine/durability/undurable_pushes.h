@@ -18,6 +18,7 @@
 #include "common/base/random.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
+#include "common/metrics/duration_histogram.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 
@@ -45,10 +46,15 @@ class UndurablePushes {
   using Ended = std::function<void(const ShardRequest& push, const absl::Status& lost)>;
   using Pushes = std::map<uint64_t, ShardRequest>;  // by request id
 
-  // The collaborators outlive this.
+  // The collaborators outlive this. `push_times`: RequestEngine::push_times.
   UndurablePushes(uint64_t seed, SendQueue& queue, ServerRoutes& routes, Counters& counters,
-                  Ended ended)
-      : random_(seed), queue_(queue), routes_(routes), counters_(counters), ended_(ended) {}
+                  DurationHistogram& push_times, Ended ended)
+      : random_(seed),
+        queue_(queue),
+        routes_(routes),
+        counters_(counters),
+        push_times_(push_times),
+        ended_(ended) {}
 
   bool HasRoomFor(size_t bytes) const;
   // Takes over a push that `receiver` has received. Preconditions: in one of the first three
@@ -121,6 +127,7 @@ class UndurablePushes {
   SendQueue& queue_;
   ServerRoutes& routes_;
   Counters& counters_;
+  DurationHistogram& push_times_;
   const Ended ended_;
   Pushes pushes_;
   // The pushes that their shard's head may lack, by stream.

@@ -82,6 +82,7 @@ struct ShardRequest {
   ActiveOperation* owner = nullptr;
 
   // Constant after the start.
+  absl::Time started;
   ShardId shard;
   GroupId producer;  // of a push: the group that it counts for; none = this client
   uint64_t request_id = 0;

@@ -45,7 +45,7 @@ void UnansweredRequests::Start(absl::Time now, ActiveOperation& owner, const Sha
                                const proto::Table& table, const ClusterView& view, Outbox& outbox) {
   COVEY_CHECK(owner.first_request == next_request_id_);
   for (uint32_t i = 0; i < shards.count; ++i) {
-    Add(owner, shards, table.shards(static_cast<int>(shards.first + i)));
+    Add(now, owner, shards, table.shards(static_cast<int>(shards.first + i)));
   }
   const auto first = requests_.find(owner.first_request);
   for (auto next = first; next != requests_.end(); ++next) {
@@ -53,12 +53,13 @@ void UnansweredRequests::Start(absl::Time now, ActiveOperation& owner, const Sha
   }
 }
 
-void UnansweredRequests::Add(ActiveOperation& owner, const ShardRange& shards,
+void UnansweredRequests::Add(absl::Time now, ActiveOperation& owner, const ShardRange& shards,
                              const proto::Shard& shard) {
   const Operation& operation = owner.operation;
   const uint64_t id = next_request_id_++;
   ShardRequest& request = requests_.try_emplace(requests_.end(), id)->second;
   request.owner = &owner;
+  request.started = now;
   request.request_id = id;
   request.shard = {operation.table, ShardIndex(shard.index())};
   if (operation.keyed) {

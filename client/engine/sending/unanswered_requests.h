@@ -78,7 +78,8 @@ class UnansweredRequests {
   void UpdateNextDue();
 
  private:
-  void Add(ActiveOperation& owner, const ShardRange& shards, const proto::Shard& shard);
+  void Add(absl::Time now, ActiveOperation& owner, const ShardRange& shards,
+           const proto::Shard& shard);
   // Puts a backing-off request into the queue of its shard's current head.
   void Enqueue(absl::Time now, ShardRequest& request, const ClusterView& view, Outbox& outbox);
   void FollowHead(absl::Time now, ShardRequest& request, const ClusterView& view);
