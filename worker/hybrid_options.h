@@ -85,6 +85,13 @@ struct HybridOptions {
   // No tensor is updated before the last one has been reduced, so the program submits all tensors
   // of a step before it waits for one. 0 = not clipped; else from kGradientNormMin on, and finite.
   double max_gradient_norm = 0;
+  // The squared norms of the members' gradients and of the group's are taken in each step, for
+  // HybridStep::TakeGradientNorms, from which programs estimate the noise of gradients
+  // (worker/gradient_noise.h) and change the batch (worker/batch_growth.h) or the learning rate.
+  // The step itself is the same, bit for bit. Costs a pass over the gradient and a small all-gather
+  // that no value waits for. Rounding to `gradient_format` counts as the group's. Not with kAdasum,
+  // which takes no mean.
+  bool measure_noise = false;
   // The group tries settings while it trains, a few steps each, measures examples per second, and
   // stays with the fastest: the algorithm of its collectives, the bytes of a slice and, with
   // kProgram, which tensors travel together, in place of `fusion`. Error feedback keeps `fusion`.

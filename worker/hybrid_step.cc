@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/optimizer/learning_rate.h"
 #include "worker/engine/worker_core.h"
+#include "worker/hybrid/noise_meter.h"
 #include "worker/hybrid/step_spans.h"
 #include "worker/hybrid/step_timer.h"
 #include "worker/layout/sample_shares.h"
@@ -50,6 +51,11 @@ absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
     return absl::InvalidArgumentError(absl::StrCat("max_gradient_norm is ", norm, "; choose ",
                                                    kGradientNormMin,
                                                    " or more, or 0 for no clipping"));
+  }
+  if (options.measure_noise && options.combine == Combine::kAdasum) {
+    return absl::InvalidArgumentError(
+        "measure_noise is on, and the gradients are combined by Adasum, which takes no mean to "
+        "measure the noise by; choose one of them");
   }
   for (const Tensor& tensor : tensors) {
     if (!tensor.table.has_sparse()) continue;
@@ -292,6 +298,24 @@ absl::StatusOr<std::optional<double>> HybridStep::gradient_norm() const {
     norm = actor.hybrid().model().gradient_norm();
   }));
   return norm;
+}
+
+absl::StatusOr<std::vector<GradientNorms>> HybridStep::TakeGradientNorms() {
+  if (!options_.measure_noise) {
+    return absl::FailedPreconditionError(
+        "the norms of the members' gradients are not taken; set measure_noise in the options");
+  }
+  const Handle known(core_.runner());
+  const auto norms = std::make_shared<std::vector<GradientNorms>>();
+  COVEY_RETURN_IF_ERROR(core_.Post([known, norms](WorkerActor& actor, absl::Time, Outbox&) {
+    NoiseMeter& noise = *actor.hybrid().model().noise();
+    noise.WhenKnown([known, norms, &noise] {
+      *norms = noise.Take();
+      known.Complete({});
+    });
+  }));
+  COVEY_RETURN_IF_ERROR(known.Wait());
+  return std::move(*norms);
 }
 
 uint64_t HybridStep::mean_samples(size_t tensor) const {

@@ -14,6 +14,7 @@
 #include "client/handle.h"
 #include "common/cluster/ids.h"
 #include "proto/table.pb.h"
+#include "worker/gradient_noise.h"
 #include "worker/hybrid_options.h"
 #include "worker/progress.h"
 #include "worker/worker.h"
@@ -144,6 +145,14 @@ class HybridStep {
   // step that was submitted last. Absent without Options.max_gradient_norm, and before the first
   // step. UNAVAILABLE: the worker is stopping.
   absl::StatusOr<std::optional<double>> gradient_norm() const;
+  // With Options.measure_noise: the norms of the steps since the last call, in order. All members
+  // get the same ones, with the same bits, and in a group of one, too, which shows no noise. After
+  // Wait for all tensors without lag, the newest is that of the step submitted last, for which the
+  // call waits a moment if need be; so members that call it after each step decide alike. With lag
+  // they may be a step apart. A step in which the group is interrupted may be missing; the next one
+  // then starts over. At most 1024: a program that calls it less often misses the oldest.
+  // FAILED_PRECONDITION: measure_noise is off. UNAVAILABLE: the worker is stopping.
+  absl::StatusOr<std::vector<GradientNorms>> TakeGradientNorms();
   // This member's samples of the next step, when the whole group's are `group_batch`: divided in
   // proportion to the scheduler's newest shares, evenly when there are none. Over all members they
   // add up to `group_batch`, except while a change of shares is in flight. That does no harm,

@@ -76,7 +76,7 @@ _ROOMS = {
 _SHARED = ["client/engine/operation.h",
            "common/net/control_methods.h", "common/net/little_endian.h", "common/net/message.h",
            "common/net/scheduler_failover.h", "common/net/wire.h",
-           "worker/config.h", "worker/hybrid_options.h", "worker/progress.h"]
+           "worker/config.h", "worker/gradient_noise.h", "worker/hybrid_options.h", "worker/progress.h"]
 
 # A role that builds upon another one includes that role's public headers, which stand directly in
 # its folder, and the internals listed here.

@@ -30,6 +30,7 @@ namespace covey::worker {
 //   stream 0           Group's calls, numbered by Communicator::NextPlain
 //   2t + 1, 2t + 2     of tensor or bucket t: reduce-scatter and all-gather; sequence = step
 //   kProductStreams + t  dot products of the members' gradients of bucket t; sequence = step
+//   kNoiseStream       norms of the members' gradients; sequence = step
 //   kTuningStream      settings of the next steps; sequence = step after which they hold
 //   kNormStream        norm of the group's gradient; sequence = step
 //   kPullStreams + t   first values of tensor or bucket t; sequence counts pulls
@@ -41,6 +42,7 @@ struct CollectiveId {
   friend auto operator<=>(const CollectiveId&, const CollectiveId&) = default;
 };
 inline constexpr uint32_t kProductStreams = 0x40000000;
+inline constexpr uint32_t kNoiseStream = 0x7ffffffd;
 inline constexpr uint32_t kTuningStream = 0x7ffffffe;
 inline constexpr uint32_t kNormStream = 0x7fffffff;
 inline constexpr uint32_t kPullStreams = 0x80000000;

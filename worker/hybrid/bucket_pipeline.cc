@@ -40,6 +40,7 @@ BucketPipeline::BucketPipeline(Communicator& group, ServerLink& link, Config con
               .bucket = std::move(config.bucket),
               .update = std::move(config.update),
               .clip = std::move(config.clip),
+              .noise = std::move(config.noise),
               .memory = std::move(config.memory),
               .mean = config.mean},
       buffers_(stages_.bucket,

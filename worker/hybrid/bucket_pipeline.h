@@ -93,6 +93,8 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
     std::unique_ptr<PartUpdate> update;
     // Null: gradients are not clipped.
     std::shared_ptr<GradientClip> clip;
+    // Null: norms of the members' gradients are not taken.
+    std::shared_ptr<NoiseMeter> noise;
     // Of LOCAL tables.
     std::optional<RoundMemory> memory;
     // Where the program updates.

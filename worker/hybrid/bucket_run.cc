@@ -78,6 +78,7 @@ void BucketRun::StartStep(absl::Time now, BucketBuffers::StepInput input, Outbox
   Enter(State::kReducing);
   stages_.server_times.End(now);
   input_ = std::move(input);
+  if (stages_.noise != nullptr) own_square_ = SumOfSquares(input_.gradient);
   if (stages_.gradient.FlushesAt(task_.step)) {
     AddInto(input_.gradient, input_.residual);
     std::fill(input_.residual.begin(), input_.residual.end(), 0.0f);
@@ -100,6 +101,7 @@ void BucketRun::StartStep(absl::Time now, BucketBuffers::StepInput input, Outbox
   // Other buckets may be a step ahead.
   reduce.is_change_point = !input_.repeats;
   reduce.arrived = [self = Pin()](absl::Time now, const CollectiveResult& sum, Outbox& outbox) {
+    if (self->stages_.noise != nullptr) self->MeasureNoise(now, outbox);
     if (self->stages_.clip != nullptr) return;
     self->Enter(State::kUpdating);
     self->UpdatePart(now, sum, outbox);
@@ -222,6 +224,15 @@ void BucketRun::StartMeanBroadcast(absl::Time now, uint64_t pull, uint32_t donor
     self->StageEnded(now, result.status, outbox);
   };
   stages_.group.Start(now, std::move(broadcast), outbox);
+}
+
+void BucketRun::MeasureNoise(absl::Time now, Outbox& outbox) {
+  const PartRange part = stages_.bucket.parts[stages_.group.rank()];
+  stages_.noise->Add(now, stages_.number, task_.step,
+                     {.own_square = own_square_,
+                      .own_samples = task_.samples,
+                      .sum = input_.gradient.subspan(part.first, part.count)},
+                     task_.deadline, outbox);
 }
 
 void BucketRun::ClipPart(absl::Time now, const CollectiveResult& sum, Outbox& outbox) {

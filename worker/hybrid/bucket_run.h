@@ -16,6 +16,7 @@
 #include "worker/group/communicator.h"
 #include "worker/hybrid/bucket_buffers.h"
 #include "worker/hybrid/gradient_clip.h"
+#include "worker/hybrid/noise_meter.h"
 #include "worker/hybrid/server_times.h"
 #include "worker/hybrid/step_route.h"
 #include "worker/hybrid/tensor_request.h"
@@ -45,6 +46,8 @@ struct BucketStages {
   std::unique_ptr<PartUpdate> update;
   // Null: gradients are not clipped.
   std::shared_ptr<GradientClip> clip;
+  // Null: norms of the members' gradients are not taken.
+  std::shared_ptr<NoiseMeter> noise;
   // What is known of the rounds of LOCAL tables.
   std::optional<RoundMemory> memory;
   // Where the program updates: whose mean the bucket's values are.
@@ -167,6 +170,8 @@ class BucketRun : public std::enable_shared_from_this<BucketRun> {
   void StartRestore(absl::Time now, uint64_t pull, uint32_t donor, Outbox& outbox);
   // The donor has the mean gradient of the task's step, and gives it to the other members.
   void StartMeanBroadcast(absl::Time now, uint64_t pull, uint32_t donor, Outbox& outbox);
+  // This member's part has been summed.
+  void MeasureNoise(absl::Time now, Outbox& outbox);
   // The sum is this member's own again: scales it by the group's norm, and updates the part.
   void ClipPart(absl::Time now, const CollectiveResult& sum, Outbox& outbox);
   // `sum`: of the reduce-scatter; a pull has none.
@@ -181,6 +186,7 @@ class BucketRun : public std::enable_shared_from_this<BucketRun> {
 
   State state_ = State::kNew;
   BucketBuffers::StepInput input_;
+  double own_square_ = 0;  // of this member's gradient times its samples, for the noise
   CollectiveId gather_;
   bool restores_ = false;  // the donor's state instead of what the pull brings
   int stages_under_way_ = 0;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +13,7 @@
 #include "common/runtime/actor.h"
 #include "worker/group/communicator.h"
 #include "worker/group/member_progress.h"
+#include "worker/hybrid/step_sums.h"
 
 namespace covey::worker {
 
@@ -23,13 +23,9 @@ namespace covey::worker {
 //   g * min(1, max_norm / (norm(g) + 1e-6))
 //
 // which is what torch.nn.utils.clip_grad_norm_ does with the gradient of one process. Each member
-// sums the squares of the parts that it has reduced; a small all-gather brings the sums together:
-//
-//   sum of each bucket's ──▶ Add ──▶ last bucket ──▶ all-gather of ──▶ norm ──▶ `then` of each
-//   own part                         of the step     4 numbers each              bucket
-//
-// So no bucket is updated before the last one is reduced, and all members have the same norm, bit
-// for bit: squares are summed in double, in the order of elements, buckets and ranks.
+// sums the squares of the parts that it has reduced, and StepSums adds up the members' sums. So no
+// bucket is updated before the last one is reduced, and all members have the same norm, bit for
+// bit.
 //
 // A norm that is not finite clips nothing: such a gradient is refused where it is applied, which
 // names the table; torch would multiply by 0 or NaN.
@@ -44,7 +40,7 @@ class GradientClip : public std::enable_shared_from_this<GradientClip> {
   using Then = std::function<void(absl::Time, float factor, Outbox&)>;
 
   // `max_norm` > 0.
-  GradientClip(Communicator& group, double max_norm) : group_(group), max_norm_(max_norm) {}
+  GradientClip(Communicator& group, double max_norm);
 
   // The generation begins in which bucket b goes on after the step finished[b]. `known`: the norm
   // of a step that is done again for some buckets. What waits is forgotten.
@@ -62,21 +58,10 @@ class GradientClip : public std::enable_shared_from_this<GradientClip> {
   std::optional<double> last_norm() const { return last_norm_; }
 
  private:
-  struct Pending {
-    std::vector<double> squares;  // by bucket
-    size_t added = 0;
-    std::vector<Then> waiting;
-  };
-
   float Factor(double norm) const;
-  void Gather(absl::Time now, Step step, double squares, absl::Time deadline, Outbox& outbox);
-  void Gathered(absl::Time now, Step step, std::span<const float> words, Outbox& outbox);
 
-  Communicator& group_;
   const double max_norm_;
-  uint64_t generations_ = 0;
-  std::vector<Step> finished_;  // by bucket, when the generation began
-  std::map<Step, Pending> pending_;
+  const std::shared_ptr<StepSums> squares_;
   std::optional<GradientNorm> newest_;
   std::optional<double> last_norm_;
 };

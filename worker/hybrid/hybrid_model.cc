@@ -28,6 +28,11 @@ absl::Status HybridModel::Set(Definition definition, std::shared_ptr<const Clust
   for (const auto& pipeline : TakePipelines()) pulls = std::max(pulls, pipeline->pulls());
   const double norm_max = definition_.options.max_gradient_norm;
   clip_ = norm_max > 0 ? std::make_shared<GradientClip>(group_, norm_max) : nullptr;
+  if (!definition_.options.measure_noise) {
+    noise_ = nullptr;
+  } else if (noise_ == nullptr) {  // Else the program may wait for what it has.
+    noise_ = std::make_shared<NoiseMeter>(group_);
+  }
   std::vector<Step> finished;
   for (const Bucket& bucket : layout().buckets()) {
     const size_t number = pipelines_.size();
@@ -43,6 +48,7 @@ absl::Status HybridModel::Set(Definition definition, std::shared_ptr<const Clust
         .lag = definition_.options.lag,
         .combine = definition_.options.combine,
         .clip = clip_,
+        .noise = noise_,
         .memory = MakeRoundMemory(bucket, plan_.plans),
         .mean = ProgramUpdates() ? std::optional(MeanMemory()) : std::nullopt,
         .recovery_donor = consensus.recovery_donor,
@@ -97,6 +103,7 @@ std::optional<GradientNorm> HybridModel::NormOf(const std::vector<Step>& finishe
 }
 
 void HybridModel::BeginGeneration(std::vector<Step> finished, std::optional<GradientNorm> norm) {
+  if (noise_ != nullptr) noise_->BeginGeneration(finished);
   if (clip_ != nullptr) clip_->BeginGeneration(std::move(finished), norm);
 }
 

@@ -17,6 +17,7 @@
 #include "worker/hybrid/bucket_consensus.h"
 #include "worker/hybrid/bucket_pipeline.h"
 #include "worker/hybrid/gradient_clip.h"
+#include "worker/hybrid/noise_meter.h"
 #include "worker/hybrid/step_route.h"
 #include "worker/hybrid/step_tuning.h"
 #include "worker/hybrid_options.h"
@@ -92,6 +93,8 @@ class HybridModel {
   std::optional<double> gradient_norm() const {
     return clip_ == nullptr ? std::nullopt : clip_->last_norm();
   }
+  // Of the members' gradients; null where their norms are not taken.
+  NoiseMeter* noise() const { return noise_.get(); }
   // How far each bucket has come, and what the members agree on from that.
   MemberProgress Progress() const;
   BucketConsensus ConsensusOn(size_t bucket) const;
@@ -105,6 +108,7 @@ class HybridModel {
   Definition definition_;
   ModelPlan plan_;
   std::shared_ptr<GradientClip> clip_;  // null: gradients are not clipped
+  std::shared_ptr<NoiseMeter> noise_;
   std::vector<std::shared_ptr<BucketPipeline>> pipelines_;
 };
 

@@ -43,6 +43,12 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
         {"servers_seconds", times.servers}, {"bottleneck", client::BottleneckOf(times)}};
     Print(client::DescribeStep(times));
   }
+  if (options.measures_noise()) {
+    json["steps"] = outcome.steps;
+    json["batch"] = outcome.batch;
+    json["noise_scale"] = nullptr;
+    if (outcome.noise.has_value()) json["noise_scale"] = outcome.noise->scale();
+  }
   if (options.target_accuracy > 0) {
     json["samples_to_target"] = nullptr;
     json["seconds_to_target"] = nullptr;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/examples/fashion_mnist/options.h"
 
+#include <bit>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/examples/choices.h"
@@ -24,6 +26,22 @@ absl::Status Options::Validate() const {
   }
   COVEY_RETURN_IF_ERROR(InRange("--hidden", hidden, 1, 4096));
   COVEY_RETURN_IF_ERROR(InRange("--lag", lag, 0, 1));
+  COVEY_RETURN_IF_ERROR(InRange("--grow-batch", grow_batch, 1, 64));
+  if (!std::has_single_bit(grow_batch)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--grow-batch is ", grow_batch, ", and the batch only doubles; choose a power of two"));
+  }
+  if (grow_batch > 1 && has_fixed_split()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--grow-batch is ", grow_batch, ", and a fixed split has steps of one size; ",
+                     "leave out --fixed-split and --target-accuracy, or --grow-batch"));
+  }
+  if (measures_noise() && adasum) {
+    return absl::InvalidArgumentError(
+        "--adasum takes no mean of gradients to measure their noise by; leave it out, or "
+        "--measure-noise, --grow-batch and --scale-rate");
+  }
+  COVEY_RETURN_IF_ERROR(InRange("--scale-rate", scale_rate, 0, 1e6));
   COVEY_RETURN_IF_ERROR(InRange("--target-accuracy", target_accuracy, 0, 1));
   return InRange("--evaluate-every", evaluate_every, 1, 1e9);
 }
@@ -50,6 +68,13 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("lag", &lag, "steps by which the values lag: 0 or 1");
   options.Add("autotune", &autotune,
               "try settings of the group's messages while training, and stay with the fastest");
+  options.Add("measure-noise", &measure_noise,
+              "measure the noise of the gradients in a group of two or more");
+  options.Add("grow-batch", &grow_batch,
+              "the batch doubles while the noise asks for it, up to so many times");
+  options.Add(
+      "scale-rate", &scale_rate,
+      "samples of a group's step that the rate was tuned for, so that it follows the batch");
   options.Add("target-accuracy", &target_accuracy,
               "report the samples that this test accuracy takes; 0 = off");
   options.Add("evaluate-every", &evaluate_every, "samples between two evaluations of the target");

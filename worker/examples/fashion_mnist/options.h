@@ -59,6 +59,16 @@ struct Options {
   // True: the group tries settings while it trains, and stays with the fastest
   // (worker/hybrid_options.h).
   bool autotune = false;
+  // True: the noise of the gradients in this worker's group is measured and printed
+  // (worker/gradient_noise.h). A group of one member shows none. The next two measure it, too.
+  bool measure_noise = false;
+  // Above 1: each worker's batch doubles while the noise of the gradients asks for it
+  // (worker/batch_growth.h), up to so many times `batch`; a power of two, 1 to 64. Needs as much
+  // more memory for a batch, and workers that take the next examples (fixed_split).
+  uint64_t grow_batch = 1;
+  // Above 0: learning_rate was tuned for a group's step of so many samples, and follows the batch
+  // of the group's steps by GradientNoise::RateGain; up to 10^6. 0: it is as it is.
+  uint64_t scale_rate = 0;
   // Target test accuracy, 0 to 1; the result says after how many samples and seconds it was
   // reached. 0 = none.
   // With a target all workers synchronize every `evaluate_every` samples of the whole run, 1 to
@@ -78,6 +88,7 @@ struct Options {
   // The folder with the four files of the dataset.
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
 
+  bool measures_noise() const { return measure_noise || grow_batch > 1 || scale_rate > 0; }
   bool has_fixed_split() const { return fixed_split || target_accuracy > 0; }
 
   // INVALID_ARGUMENT: names the flag, its value and the range.

@@ -62,6 +62,12 @@ TEST(OptionsTest, ReadsEveryFlag) {
   EXPECT_EQ(options.wire, WireFormat::kBfloat16);
   EXPECT_EQ(options.target_accuracy, 0.88);
   EXPECT_EQ(options.evaluate_every, 500u);
+  EXPECT_FALSE(options.measures_noise());
+  for (const char* flag : {"--measure-noise", "--grow-batch=4", "--scale-rate=128"}) {
+    Options measured;
+    ASSERT_TRUE(Load({flag}, measured).ok());
+    EXPECT_TRUE(measured.measures_noise());
+  }
 }
 
 TEST(OptionsTest, RefusesWhatIsUnknownOrOutOfRange) {
@@ -81,6 +87,11 @@ TEST(OptionsTest, RefusesWhatIsUnknownOrOutOfRange) {
   EXPECT_THAT(ErrorOf({"--contract=local:8", "--outer-momentum", "1"}),
               HasSubstr("--outer-momentum is 1"));
   EXPECT_THAT(ErrorOf({"--outer-momentum", "0.9"}), HasSubstr("choose local:H"));
+  EXPECT_THAT(ErrorOf({"--grow-batch", "12"}), HasSubstr("choose a power of two"));
+  EXPECT_THAT(ErrorOf({"--grow-batch", "128"}), HasSubstr("--grow-batch is 128"));
+  EXPECT_THAT(ErrorOf({"--grow-batch", "4", "--target-accuracy", "0.88"}),
+              HasSubstr("leave out --fixed-split"));
+  EXPECT_THAT(ErrorOf({"--scale-rate", "128", "--adasum"}), HasSubstr("takes no mean"));
   Options rounds;
   EXPECT_TRUE(
       Load({"--contract=local:8", "--outer-momentum=0.9", "--outer-learning-rate=0.7"}, rounds)

@@ -11,6 +11,7 @@
 #include "client/parameter_client.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/wire_format_proto.h"
+#include "worker/batch_growth.h"
 #include "worker/data_source.h"
 #include "worker/examples/client_beside_worker.h"
 #include "worker/examples/fashion_mnist/evaluate.h"
@@ -99,18 +100,8 @@ worker::HybridOptions HybridOptionsOf(const Options& options) {
                                                        : worker::Synchronization::kCentralized,
           .lag = options.lag,
           .combine = options.adasum ? worker::Combine::kAdasum : worker::Combine::kMean,
+          .measure_noise = options.measures_noise(),
           .autotune = options.autotune};
-}
-
-std::string ProgressLine(const Worker& worker, const worker::Progress& progress) {
-  const nlohmann::ordered_json json = {{"group", worker.group().id().value()},
-                                       {"rank", worker.rank()},
-                                       {"step", progress.step},
-                                       {"samples", progress.samples},
-                                       {"loss", progress.loss},
-                                       {"samples_per_second", progress.samples_per_second},
-                                       {"staleness", progress.staleness}};
-  return absl::StrCat("progress ", json.dump());
 }
 
 // The training of one worker, from start to end.
@@ -126,7 +117,8 @@ class Training {
         test_(test),
         target_reached_(target_reached),
         total_samples_(options.epochs * training.size()),
-        batch_max_(options.batch * worker.group().size()),
+        batch_max_(options.batch * options.grow_batch * worker.group().size()),
+        growth_({.member_batch = options.batch, .multiple_max = options.grow_batch}),
         model_({.inputs = kImagePixels,
                 .hidden = options.hidden,
                 .classes = kClasses,
@@ -153,6 +145,9 @@ class Training {
     outcome_.duration = surroundings_.now() - start_;
     COVEY_ASSIGN_OR_RETURN(const worker::Progress progress, hybrid_->progress());
     outcome_.step_times = progress.step_times;
+    outcome_.noise = growth_.noise();
+    outcome_.batch = GroupBatch();
+    outcome_.steps = progress.step;
     // Includes the last pushes of the other groups.
     COVEY_RETURN_IF_ERROR(hybrid_->Refresh());
     // One worker of each group, because the others may be lost.
@@ -190,10 +185,13 @@ class Training {
     return hybrid_->Finish();
   }
 
+  uint64_t GroupBatch() const {
+    return growth_.multiple() * options_.batch * worker_.group().size();
+  }
+
   absl::StatusOr<std::span<const uint32_t>> TakeBatch() {
     const HybridStep::InputTime input(*hybrid_);
-    COVEY_ASSIGN_OR_RETURN(const uint64_t samples,
-                           hybrid_->SamplesFor(options_.batch * worker_.group().size()));
+    COVEY_ASSIGN_OR_RETURN(const uint64_t samples, hybrid_->SamplesFor(GroupBatch()));
     return source_->Take(std::min(samples, batch_max_));
   }
 
@@ -234,6 +232,7 @@ class Training {
     COVEY_ASSIGN_OR_RETURN(const auto outcome, model_.Forward(images, labels, [&](size_t t) {
       return hybrid_->Wait(t);
     }));
+    COVEY_RETURN_IF_ERROR(FollowNoise());
     COVEY_RETURN_IF_ERROR(hybrid_->Begin(batch.size()));
     COVEY_RETURN_IF_ERROR(model_.Backward([&](size_t t) { return hybrid_->Submit(t); }));
     hybrid_->Report(batch.empty() ? std::nullopt : std::optional<double>(outcome.loss));
@@ -242,8 +241,38 @@ class Training {
     }
     next_progress_ += kProgressInterval;
     COVEY_ASSIGN_OR_RETURN(const worker::Progress progress, hybrid_->progress());
-    surroundings_.print(ProgressLine(worker_, progress));
+    surroundings_.print(ProgressLine(progress));
     return absl::OkStatus();
+  }
+
+  // All tensors have the values of the step before: its noise says what batch and rate come next.
+  absl::Status FollowNoise() {
+    if (!options_.measures_noise()) return absl::OkStatus();
+    COVEY_ASSIGN_OR_RETURN(const std::vector<worker::GradientNorms> norms,
+                           hybrid_->TakeGradientNorms());
+    for (const worker::GradientNorms& of_step : norms) growth_.Add(of_step);
+    if (options_.scale_rate == 0 || norms.empty()) return absl::OkStatus();
+    const std::optional<worker::GradientNoise> noise = growth_.noise();
+    const double gain = noise ? noise->RateGain(options_.scale_rate, norms.back().samples) : 1;
+    for (size_t t = 0; t < model_.tensors().size(); ++t) {
+      COVEY_RETURN_IF_ERROR(hybrid_->SetRateFactor(t, gain));
+    }
+    return absl::OkStatus();
+  }
+
+  std::string ProgressLine(const worker::Progress& progress) const {
+    nlohmann::ordered_json json = {{"group", worker_.group().id().value()},
+                                   {"rank", worker_.rank()},
+                                   {"step", progress.step},
+                                   {"samples", progress.samples},
+                                   {"loss", progress.loss},
+                                   {"samples_per_second", progress.samples_per_second},
+                                   {"staleness", progress.staleness}};
+    if (const std::optional<worker::GradientNoise> noise = growth_.noise()) {
+      json["noise_scale"] = noise->scale();
+      json["batch"] = GroupBatch();
+    }
+    return absl::StrCat("progress ", json.dump());
   }
 
   // One worker evaluates and tells the others, because the values of workers may differ: under
@@ -279,6 +308,7 @@ class Training {
 
   // The most samples of one step of this worker; more than its even share where others are slow.
   const uint64_t batch_max_;
+  worker::BatchGrowth growth_;
   Perceptron<float> model_;
   SampleOrder order_;
   std::vector<float> images_;

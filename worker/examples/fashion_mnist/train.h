@@ -13,6 +13,7 @@
 #include "worker/examples/fashion_mnist/dataset.h"
 #include "worker/examples/fashion_mnist/evaluate.h"
 #include "worker/examples/fashion_mnist/options.h"
+#include "worker/gradient_noise.h"
 #include "worker/worker.h"
 
 namespace covey::fashion_mnist {
@@ -35,6 +36,11 @@ struct Outcome {
   bool is_speaker = false;
   Quality test;
   Quality training;
+  // Where the noise of gradients was measured: that of this worker's group at the end, if it is
+  // known, and the group's batch; and the group's steps.
+  std::optional<worker::GradientNoise> noise;
+  uint64_t batch = 0;
+  uint64_t steps = 0;
   // Where the time of this worker's steps went.
   client::StepTimes step_times;
 };
