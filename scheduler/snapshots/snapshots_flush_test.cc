@@ -167,6 +167,24 @@ TEST_F(SnapshotsFlushTest, OnlyFlushesSayHowLongFlushesTake) {
   EXPECT_TRUE(is_ordered());
 }
 
+TEST_F(SnapshotsFlushTest, UpdatesBeforeACutThatWaitedAreSafe) {
+  proto::ClusterView& view = *state_.record().mutable_view();
+  view.set_feedback_flush_steps(100);
+  for (proto::Table& table : *view.mutable_tables()) {
+    table.mutable_spec()->set_gradient_format(proto::WIRE_INT8_BLOCK);
+    table.mutable_spec()->mutable_contract()->set_kind(proto::Contract::BSP);
+    table.clear_contract();
+  }
+  Start();
+  Apply(10);
+  PassUntilOrdered();
+  ASSERT_EQ(order().groups(0).step(), 100u) << "3.5 s later than planned";
+  Pass(absl::Seconds(6));
+  Store();
+  Apply(1'000'000);
+  EXPECT_LE(AtRisk().age_ms(), 1000u);
+}
+
 TEST_F(SnapshotsFlushTest, SaysOncePerSpellThatItIsBehind) {
   Start();
   Apply(10);
