@@ -19,7 +19,7 @@ constexpr int kConnectMilliseconds = 1000;
 constexpr int kPingEveryMilliseconds = 1000;
 constexpr int kPingTimeoutMilliseconds = 1500;
 
-std::unique_ptr<proto::Scheduler::Stub> MakeStub(
+std::shared_ptr<grpc::Channel> MakeChannel(
     const std::string& scheduler, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kControlEnvelopeBytesMax);
@@ -34,7 +34,7 @@ std::unique_ptr<proto::Scheduler::Stub> MakeStub(
   // older one.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return proto::Scheduler::NewStub(grpc::CreateCustomChannel(scheduler, credentials, arguments));
+  return grpc::CreateCustomChannel(scheduler, credentials, arguments);
 }
 
 }  // namespace
@@ -43,7 +43,9 @@ std::vector<SchedulerStubs::Scheduler> SchedulerStubs::MakeSchedulers(
     const std::string& addresses, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   std::vector<Scheduler> schedulers;
   for (const std::string& address : SplitSchedulers(addresses)) {
-    schedulers.push_back({.address = address, .stub = MakeStub(address, credentials)});
+    const auto channel = MakeChannel(address, credentials);
+    schedulers.push_back(
+        {.address = address, .channel = channel, .stub = proto::Scheduler::NewStub(channel)});
   }
   return schedulers;
 }

@@ -32,6 +32,8 @@ class SchedulerStubs {
   size_t size() const { return schedulers_.size(); }
   const std::string& address(size_t at) const { return schedulers_[at].address; }
   AsyncStub& stub(size_t at) const { return *schedulers_[at].stub->async(); }
+  // That of the stub.
+  const std::shared_ptr<grpc::Channel>& channel(size_t at) const { return schedulers_[at].channel; }
 
   size_t current();
   // The scheduler with number `from` does not reply, or does not lead: the next one becomes
@@ -41,6 +43,7 @@ class SchedulerStubs {
  private:
   struct Scheduler {
     std::string address;
+    std::shared_ptr<grpc::Channel> channel;
     std::unique_ptr<proto::Scheduler::Stub> stub;
   };
   static std::vector<Scheduler> MakeSchedulers(
