@@ -31,7 +31,8 @@ std::string HostOf(const std::string& peer) {
 
 }  // namespace
 
-absl::Status Admission::Enter(const Caller& caller, const std::string& peer, Place& place) {
+absl::Status Admission::Enter(const Caller& caller, Kind kind, const std::string& peer,
+                              Place& place) {
   const uint64_t node = caller.node;
   std::string reason;
   {
@@ -41,22 +42,24 @@ absl::Status Admission::Enter(const Caller& caller, const std::string& peer, Pla
       size_t& calls = of_nodes_[node];
       if (calls < kCallsPerNodeMax) {
         ++calls;
-        place = {.node = node, .host = ""};
+        place = {.node = node};
         return absl::OkStatus();
       }
       reason = absl::StrCat("node ", node, " has ", calls, " calls in flight already");
     } else {
       const std::string host = HostOf(peer);
-      const auto at = of_hosts_.find(host);
-      const size_t of_host = at == of_hosts_.end() ? 0 : at->second;
-      if (untrusted_calls_ < kUntrustedCallsMax && of_host < kUntrustedCallsPerHostMax) {
-        ++of_hosts_[host];
-        ++untrusted_calls_;
-        place = {.node = 0, .host = host};
+      Room& room = rooms_[kind];
+      const auto at = room.of_hosts.find(host);
+      const size_t of_host = at == room.of_hosts.end() ? 0 : at->second;
+      if (room.calls < kUntrustedCallsMax && of_host < kUntrustedCallsPerHostMax) {
+        ++room.of_hosts[host];
+        ++room.calls;
+        place = {.host = host, .kind = kind};
         return absl::OkStatus();
       }
-      reason = absl::StrCat(untrusted_calls_, " calls from callers other than nodes, ", of_host,
-                            " of them from ", host, ", are in flight already");
+      reason = absl::StrCat(room.calls, kind == Kind::kWatch ? " watches" : " requests",
+                            " of callers other than nodes, ", of_host, " of them from ", host,
+                            ", are in flight already");
     }
     if (!std::has_single_bit(++refused_)) {
       return absl::ResourceExhaustedError(absl::StrCat(reason, "; try again later"));
@@ -73,9 +76,10 @@ void Admission::Leave(const Place& place) {
     if (--at->second == 0) of_nodes_.erase(at);
     return;
   }
-  const auto at = of_hosts_.find(place.host);
-  if (--at->second == 0) of_hosts_.erase(at);
-  --untrusted_calls_;
+  Room& room = rooms_[place.kind];
+  const auto at = room.of_hosts.find(place.host);
+  if (--at->second == 0) room.of_hosts.erase(at);
+  --room.calls;
 }
 
 void Admission::MarkTrusted(const Caller& caller) {

@@ -29,7 +29,9 @@ absl::Status CallTable::Begin(std::shared_ptr<Call> call, const std::string& pee
               .caller = {.node = request.envelope.header().node(),
                          .incarnation = request.envelope.header().incarnation(),
                          .identity = request.caller == nullptr ? "" : UriOf(*request.caller)}};
-  if (absl::Status status = admission_.Enter(entry.caller, peer, entry.place); !status.ok()) {
+  const auto kind = request.envelope.has_watch_view_request() ? Admission::Kind::kWatch
+                                                              : Admission::Kind::kRequest;
+  if (absl::Status status = admission_.Enter(entry.caller, kind, peer, entry.place); !status.ok()) {
     return status;
   }
   const Admission::Place place = entry.place;
@@ -108,7 +110,8 @@ void CallTable::Deliver(absl::Time now, const Call& call, Message request, Outbo
 void CallTable::SendReply(const Message& reply) {
   const auto at = calls_.find(reply.connection);
   if (at == calls_.end()) return;
-  const Admission::Caller& caller = at->second.caller;
+  Admission::Caller caller = at->second.caller;
+  if (reply.envelope.has_register_reply()) caller.node = reply.envelope.register_reply().node();
   if (caller.node != 0 && leads()) {
     const absl::StatusCode code = StatusOf(reply).code();
     if (code == absl::StatusCode::kOk) admission_.MarkTrusted(caller);
