@@ -53,22 +53,20 @@ def refused_messages(random, count, job):
         lambda: _with_frames(job, random.randrange(wire.FRAMES_MAX + 1, 40)),
         # Honest in form, but for another recipient.
         lambda: [_head(job ^ 2)],
-        lambda: [wire.head(wire.envelope(wire.REGISTER_REQUEST, b"", job=job))],
         lambda: [wire.head(wire.envelope(wire.WATCH_VIEW_REPLY, _view(1), job=job))],
         lambda: [wire.head(wire.envelope(wire.CREATE_TABLE_REPLY, _view(2), job=job))],
         lambda: [wire.head(wire.envelope(wire.LEASE_NOTICE, wire.number(1, 1), job=job))],
-        lambda: [wire.head(wire.envelope(wire.GROUP_SLICE, b"", job=job))],
-        lambda: [wire.head(wire.envelope(wire.GROUP_PROBE, b"", job=job))],
-        lambda: [wire.head(wire.envelope(wire.GROUP_HELLO, b"", job=job))],
-        lambda: [wire.head(wire.envelope(wire.PEER_PROBE, wire.number(1, 1), job=job))],
+        *(lambda body=body: [wire.head(wire.envelope(body, b"", job=job))]
+          for body in (*wire.OTHER_BODIES, *wire.WORKER_BODIES)),
         lambda: [wire.head(wire.header(job=job))],
     ]
     return [makers[i % len(makers)]() for i in range(count)]
 
 
-def forged_messages(random, count, view):
-    """Messages in the names of nodes of the view, each a list of parts. Whoever sends them knows
-    all but the incarnations of the job's processes, and would do damage if it were believed."""
+def forged_bodies(random, view):
+    """Each body of the data plane at least once: functions that take the id of a node in whose name
+    it is, and return (its field, its bytes, its frames). Whoever sends them knows all but the
+    incarnations of the job's processes, and would do damage if it were believed."""
     table = view["tables"][0]
     shard = table["shards"][0]
     group = view["groups"][0]
@@ -107,11 +105,19 @@ def forged_messages(random, count, view):
         lambda node: (wire.GROUP_PROBE, wire.nested(6, round_) + wire.nested(10, wire.number(
             1, far())), []),
         lambda node: (wire.GROUP_HELLO, wire.nested(1, round_), [ones]),
-        lambda node: (wire.PEER_PROBE, wire.number(1, far()) + wire.number(2, random.choice([0, 1])),
-                      [ones]),
+        lambda node: (wire.PEER_PROBE, wire.number(1, far())
+                      + wire.number(2, random.choice([0, 1])), [ones]),
         lambda node: (wire.WATCH_VIEW_REPLY, _view(1), []),
         lambda node: (wire.LEASE_NOTICE, wire.number(1, far()), []),
     ]
+    missing = set(wire.DATA_BODIES) - {maker(0)[0] for maker in makers}
+    assert not missing, f"proto/envelope.proto has bodies that nobody forges: {missing}"
+    return makers
+
+
+def forged_messages(random, count, view):
+    """Such messages in the names of nodes of the view, each a list of parts."""
+    makers = forged_bodies(random, view)
     messages = []
     for i in range(count):
         node = random.choice(view["nodes"])
@@ -154,9 +160,7 @@ def _truncated(random, data):
 
 def control_garbage(random, count, job):
     """First bytes of connections to the scheduler's port. `job`: its name."""
-    methods = [b"Register", b"Heartbeat", b"WatchView", b"CreateTable", b"DropTable", b"ListTables",
-               b"Barrier", b"Leave", b"GetStatus", b"StartTrace", b"ReportTrace", b"GetTrace",
-               b"NoSuchMethod"]
+    methods = [*wire.methods(), b"NoSuchMethod"]
     opening = http2.opening()
     makers = [
         lambda: random.randbytes(random.randrange(1, 4096)),

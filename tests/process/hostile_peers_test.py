@@ -30,6 +30,7 @@ _WORKERS = 2
 # Long enough for a busy machine: the bar is twice this period.
 _HEARTBEAT_MS = 2000
 _FLOOD_CONNECTIONS = 300
+_FORGERIES_OF_EACH = 8
 # Fewer than that; the usual limit is 1,024, and as easily exceeded.
 _FILES_OF_A_SHELL = 256
 _CLIENT, _SERVER = 4, 2  # proto.Role
@@ -141,12 +142,16 @@ class HostilePeersTest(cluster.ProcessTest):
             self.running.scheduler.await_line(
                 rf'"event":"audit".*"call":"{method.decode()}".*{why}')
 
-    def refusals(self, server):
-        """How many messages the server has refused, by reason."""
+    def metrics(self, server):
+        """The server's page of metrics."""
         with urllib.request.urlopen(
                 f"http://{metrics_of(self.running.servers[server])}/metrics", timeout=60) as page:
-            found = re.findall(r'^covey_messages_refused_total\{.*?reason="(\w+)".*?\} (\S+)$',
-                               page.read().decode(), re.MULTILINE)
+            return page.read().decode()
+
+    def refusals(self, server):
+        """How many messages the server has refused, by reason."""
+        found = re.findall(r'^covey_messages_refused_total\{.*?reason="(\w+)".*?\} (\S+)$',
+                           self.metrics(server), re.MULTILINE)
         counts = collections.Counter()
         for reason, count in found:
             counts[reason] += int(float(count))
@@ -174,6 +179,11 @@ class HostilePeersTest(cluster.ProcessTest):
             return sum(now[reason] - before[reason] for reason in reasons) >= sent
 
         program.await_true(counted, f"{sent} messages refused as {reasons}, after {before}")
+
+    def requests_malformed(self, server):
+        """How many requests the server's loops have refused that no correct peer sends."""
+        return sum(int(float(count)) for count in re.findall(
+            r"^covey_requests_malformed_total(?:\{.*?\})? (\S+)$", self.metrics(server), re.MULTILINE))
 
     def recorded(self, frames=1):
         """A message that a client or worker has sent to the first loop of server 0."""
@@ -266,6 +276,13 @@ class HostilePeersTest(cluster.ProcessTest):
         self.assert_denied(self.role("client"), b"Register", self.registration(
             _CLIENT, bytes(32), incarnation=int(self.servers[0]["incarnation"])),
                            "only for a node of the role")
+
+    def scheduler_every_call_in_anothers_name(self):
+        """A client speaks for a server, whatever it calls."""
+        for method in wire.methods():
+            with self.subTest(method):
+                self.assert_denied(self.role("client"), method, self.speaking_for(self.servers[0]),
+                                   "may not")
 
     def scheduler_method_of_nobody(self):
         reply = control_caller.call(self.running.port, self.role("admin"), b"Abdicate", b"")
@@ -526,12 +543,43 @@ class HostilePeersTest(cluster.ProcessTest):
             peer.receive_message()
         self.assert_refused(1, 0, parts, "has come before", "repeated")
 
-    def node_sends_what_the_scheduler_sends(self):
+    def node_sends_what_does_not_travel_between_data_ports(self):
         link = self.node()
         for field in (wire.WATCH_VIEW_REPLY, wire.LEASE_NOTICE):
             self.assert_refused(1, 0, link.seal(self.next_number(), self.envelope(
                 field, wire.nested(1, wire.number(3, 1 << 62)))), "does not travel between",
                                 "misdirected")
+        before = self.refusals(1)["misdirected"]
+        with zmtp.Peer(self.real_ports[1][0]) as peer:
+            for field in wire.OTHER_BODIES:
+                peer.send_message(link.seal(self.next_number(), self.envelope(field, b"")))
+        self.refused_messages[1] += len(wire.OTHER_BODIES)
+        program.await_true(
+            lambda: self.refusals(1)["misdirected"] - before >= len(wire.OTHER_BODIES),
+            f"refusals of {len(wire.OTHER_BODIES)} bodies as misdirected, after {before}")
+
+    def node_forges_every_body_of_the_data_plane(self):
+        """Sealed as it should be, in its own name or, inside the body, in that of server 0."""
+        link = self.node()
+        before = self.requests_malformed(1)
+        [worker, *_] = cluster.nodes({"view": self.view}, "WORKER")
+        to_worker = (int(worker["id"]), 0)
+        links = [(link, self.real_ports[1][0], self.loop_of(1)[:2]),
+                 (sealed_wire.Link(self.key, self.job, (self.own, 0, self.key.public),
+                                   (*to_worker, base64.b64decode(worker["data_key"]))),
+                  cluster.ports(worker)[0], to_worker)]
+        for link, port, to in links:
+            with zmtp.Peer(port) as peer:
+                for maker in garbage.forged_bodies(self.random, self.view):
+                    for _ in range(_FORGERIES_OF_EACH):
+                        field, body, frames = maker(int(self.servers[0]["id"]))
+                        peer.send_message(link.seal(self.next_number(), self.envelope(
+                            field, body, frames, to=to), frames))
+        for_workers = _FORGERIES_OF_EACH * len(wire.WORKER_BODIES)
+        self.refused_messages[1] += for_workers
+        program.await_true(lambda: self.requests_malformed(1) - before >= for_workers,
+                           f"{for_workers} malformed requests, after {before}")
+        self.progress("after forgeries of every body")
 
     def node_lies_about_frames(self):
         link = self.node()

@@ -2,6 +2,8 @@
 """Messages of Covey as bytes, written by hand from common/net/wire.h and proto/: those of an honest
 peer, from which a test makes dishonest ones."""
 
+import pathlib
+import re
 import struct
 
 ENVELOPE_BYTES_MAX = 64 << 10
@@ -14,6 +16,28 @@ REGISTER_REQUEST, WATCH_VIEW_REPLY, CREATE_TABLE_REPLY = 10, 15, 17
 PUSH_REQUEST, PUSH_REPLY, PULL_REQUEST, PULL_REPLY, LEASE_NOTICE = 40, 41, 42, 43, 85
 REPLICATE_REQUEST, REPLICATE_REPLY, REPLICA_PIECE = 50, 51, 52
 GROUP_SLICE, GROUP_ABORT, GROUP_PROBE, GROUP_HELLO, PEER_PROBE = 60, 61, 62, 63, 64
+
+_PROTO = pathlib.Path(__file__).parents[2] / "proto"
+
+
+def _bodies():
+    """The field number of each body that an envelope may have."""
+    envelope = (_PROTO / "envelope.proto").read_text(encoding="utf-8")
+    oneof = envelope[envelope.index("oneof body {"):]
+    return [int(field) for field in re.findall(r"^ *\w+ \w+ = (\d+);", oneof, re.MULTILINE)]
+
+
+def methods():
+    """The name of each call of the scheduler's service."""
+    service = (_PROTO / "scheduler_service.proto").read_text(encoding="utf-8")
+    return [name.encode() for name in re.findall(r"^ *rpc (\w+)\(", service, re.MULTILINE)]
+
+
+# Bodies that data ports exchange (common/net/wire.h), those of them that only workers exchange, and
+# all others.
+DATA_BODIES = [body for body in _bodies() if 40 <= body <= 79]
+WORKER_BODIES = [body for body in DATA_BODIES if body >= GROUP_SLICE]
+OTHER_BODIES = [body for body in _bodies() if body not in DATA_BODIES]
 
 
 def crc32c(data):
