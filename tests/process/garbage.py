@@ -76,39 +76,36 @@ def forged_bodies(random, view):
     round_ = wire.number(1, int(group["id"])) + wire.number(2, int(group["generation"]))
     ones = struct.pack("<4f", 1, 1, 1, 1)
 
-    def far():
-        return random.choice([2, 3, (1 << 62) - 1, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
-
     def group_push():
-        return wire.group_push(group=int(group["id"]), step=far(),
+        return wire.group_push(group=int(group["id"]), step=_far(random),
                                group_generation=int(group["generation"]), **known)
 
     def push(node):
-        return wire.push(producer=node, sequence=far(), samples=random.choice([1, 1 << 62]),
-                         incarnation=far(), **known)
+        return wire.push(producer=node, sequence=_far(random), samples=random.choice([1, 1 << 62]),
+                         incarnation=_far(random), **known)
 
     makers = [
         lambda node: (wire.PUSH_REQUEST, push(node), [ones]),
         lambda node: (wire.PUSH_REQUEST, group_push(), [ones]),
         lambda node: (wire.PULL_REQUEST, wire.pull(**known), []),
-        lambda node: (wire.PUSH_REPLY, wire.number(2, far()) + wire.number(3, 1), []),
-        lambda node: (wire.PULL_REPLY, wire.nested(3, wire.number(1, far())), [ones]),
-        lambda node: (wire.REPLICATE_REQUEST, place + wire.number(2, far())
-                      + wire.number(3, far()), [ones]),
-        lambda node: (wire.REPLICATE_REPLY, place + wire.number(2, far())
-                      + wire.number(3, far()), []),
-        lambda node: (wire.REPLICA_PIECE, place + wire.number(2, far()) + wire.number(5, 0)
+        lambda node: (wire.PUSH_REPLY, wire.number(2, _far(random)) + wire.number(3, 1), []),
+        lambda node: (wire.PULL_REPLY, wire.nested(3, wire.number(1, _far(random))), [ones]),
+        lambda node: (wire.REPLICATE_REQUEST, place + wire.number(2, _far(random))
+                      + wire.number(3, _far(random)), [ones]),
+        lambda node: (wire.REPLICATE_REPLY, place + wire.number(2, _far(random))
+                      + wire.number(3, _far(random)), []),
+        lambda node: (wire.REPLICA_PIECE, place + wire.number(2, _far(random)) + wire.number(5, 0)
                       + wire.number(6, 1) + wire.number(7, 1), [ones]),
-        lambda node: (wire.GROUP_SLICE, wire.nested(12, round_) + wire.number(4, far())
+        lambda node: (wire.GROUP_SLICE, wire.nested(12, round_) + wire.number(4, _far(random))
                       + wire.number(8, 1), [ones[:4]]),
         lambda node: (wire.GROUP_ABORT, wire.nested(5, round_) + wire.nested(3, b"forged"), []),
         lambda node: (wire.GROUP_PROBE, wire.nested(6, round_) + wire.nested(10, wire.number(
-            1, far())), []),
+            1, _far(random))), []),
         lambda node: (wire.GROUP_HELLO, wire.nested(1, round_), [ones]),
-        lambda node: (wire.PEER_PROBE, wire.number(1, far())
+        lambda node: (wire.PEER_PROBE, wire.number(1, _far(random))
                       + wire.number(2, random.choice([0, 1])), [ones]),
         lambda node: (wire.WATCH_VIEW_REPLY, _view(1), []),
-        lambda node: (wire.LEASE_NOTICE, wire.number(1, far()), []),
+        lambda node: (wire.LEASE_NOTICE, wire.number(1, _far(random)), []),
     ]
     missing = set(wire.DATA_BODIES) - {maker(0)[0] for maker in makers}
     assert not missing, f"proto/envelope.proto has bodies that nobody forges: {missing}"
@@ -125,9 +122,14 @@ def forged_messages(random, count, view):
         # The sender knows requests by their numbers, which begin at 1.
         messages.append([wire.head(wire.envelope(
             body_field, body, frames, job=int(view["job"]), node=int(node["id"]),
-            incarnation=random.choice([0, far(), random.getrandbits(64)]), request_id=1 + i // 8,
-            epoch=random.choice([int(view["epoch"]), far()]))), *frames])
+            incarnation=random.choice([0, _far(random), random.getrandbits(64)]),
+            request_id=1 + i // 8, epoch=random.choice([int(view["epoch"]), _far(random)]))), *frames])
     return messages
+
+
+def _far(random):
+    """A number close to an honest one, or to the end of all numbers."""
+    return random.choice([2, 3, (1 << 62) - 1, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
 
 
 def _envelope(job, sizes=None):

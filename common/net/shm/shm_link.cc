@@ -67,8 +67,8 @@ absl::Status BadRecord(absl::string_view what) {
 
 ShmLink::ShmLink(ShmRegion own, PeerShmRegion peer, Descriptor wake_up, const WireLimits& limits)
     : limits_(limits),
-      memory_(new Memory{
-          .own = std::move(own), .peer = std::move(peer), .wake_up = std::move(wake_up)}),
+      memory_(std::unique_ptr<Memory>(new Memory{
+          .own = std::move(own), .peer = std::move(peer), .wake_up = std::move(wake_up)})),
       writer_(memory_->own.ring(), memory_->own.state().written, memory_->peer.state().read),
       reader_(memory_->peer.ring(), memory_->peer.state().written, memory_->own.state().read),
       frames_(kShmFrameSpaceBytes, memory_->peer.state().released) {
