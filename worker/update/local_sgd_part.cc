@@ -83,11 +83,13 @@ void LocalSgdPart::Push(absl::Time now, Step step, std::span<const float> start,
                         std::span<const float> values, uint64_t samples, absl::Time deadline,
                         Outbox& outbox) {
   COVEY_CHECK(!round_);
-  Round& round = round_.emplace();
-  round.merge_at = Step(step.value() + rounds_.overlap);
-  round.pushed_at.assign(values.begin(), values.end());
-  round.outer.resize(values.size());
-  round.change.resize(values.size());
+  round_ = Round{
+      .merge_at = Step(step.value() + rounds_.overlap),
+      .change = std::vector<float>(values.size()),
+      .pushed_at = {values.begin(), values.end()},
+      .outer = std::vector<float>(values.size()),
+  };
+  Round& round = *round_;
   const float weight = static_cast<float>(samples);
   for (size_t i = 0; i < values.size(); ++i) round.change[i] = weight * (start[i] - values[i]);
   client::Operation operation = OperationOn(shards_, round.outer);
