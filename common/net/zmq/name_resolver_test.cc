@@ -87,12 +87,13 @@ class NameResolverTest : public testing::Test {
   static void SetUpTestSuite() { is_there_ = TakeOverTheResolver(); }
   void SetUp() override {
     if (!is_there_) GTEST_SKIP() << "needs namespaces of its own";
-    names_.Add(kPeer, "tcp://host.example:7000");
   }
 
   Changes Await(Answer ipv4, Answer ipv6) {
     of_ipv4 = ipv4;
     of_ipv6 = ipv6;
+    // Looks up the name at once.
+    if (!names_.any()) names_.Add(kPeer, "tcp://host.example:7000");
     now_ += absl::Seconds(30);
     const absl::Time until = MonotonicNow() + absl::Seconds(30);
     while (MonotonicNow() < until) {
