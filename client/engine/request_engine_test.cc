@@ -87,6 +87,13 @@ TEST_F(RequestEngineTest, KeepsWhatAnEncodingLosesForTheNextPush) {
   forgetful.format = WireFormat::kTopBlock;
   EXPECT_THAT(engine_.Start(kStart, std::move(forgetful), outbox_).message(),
               HasSubstr("topk leaves out most of a gradient"));
+  // A step without a gradient loses nothing.
+  std::vector<float> values(6);
+  Operation fetch = PushAll();
+  fetch.gradient = {};
+  fetch.values = values;
+  fetch.format = WireFormat::kTopBlock;
+  EXPECT_TRUE(engine_.Start(kStart, std::move(fetch), outbox_).ok());
   forgetful = PushAll();
   forgetful.format = WireFormat::kTopBlock;
   forgetful.residual = residual;

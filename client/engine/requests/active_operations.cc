@@ -155,7 +155,8 @@ absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Tab
         absl::StrCat("table '", name, "': the learning rate's factor is ", operation.rate_factor,
                      "; use at least 0, and at most ", kRateFactorMax));
   }
-  if (NeedsFeedback(operation.format) && operation.residual.empty()) {
+  const bool has_elements = operation.factors || !operation.gradient.empty();
+  if (has_elements && NeedsFeedback(operation.format) && operation.residual.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "table '", name, "': ", WireFormatName(operation.format),
         " leaves out most of a gradient, and only steps of a model send it later; push in another "
