@@ -88,8 +88,8 @@ TEST(BatchGrowthTest, MembersThatMeetAgainAgreeOnWhatTheGroupHas) {
   EXPECT_EQ(meet(2, 1000), 16u);
 }
 
-// Softmax regression: examples are drawn anew, so that a held-out loss tells all. The members train
-// it together, with the same decisions.
+// Softmax regression. Every step draws new examples, so the loss on held-out examples shows how
+// well the members have trained. They train together, with the same decisions.
 constexpr size_t kInputs = 16;
 constexpr size_t kClasses = 4;
 using Inputs = std::array<double, kInputs>;

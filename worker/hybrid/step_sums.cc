@@ -66,7 +66,7 @@ void StepSums::Gather(absl::Time now, Step step, absl::Time deadline, Outbox& ou
                     .data = *words,
                     .owner = words,
                     .deadline = deadline,
-                    .priority = -1,  // All buckets wait for it.
+                    .priority = -1,  // All buckets may wait for it.
                     .is_change_point = false};
   for (uint32_t rank = 0; rank < group_.size(); ++rank) {
     gather.parts.push_back({member_words * rank, member_words});

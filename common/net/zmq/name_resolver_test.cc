@@ -14,14 +14,10 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/clock.h"
-#include "common/net/zmq/named_endpoints.h"
+#include "common/net/testing/named_endpoints_fixture.h"
 
 namespace covey {
 namespace {
-
-constexpr Address kPeer = {NodeId(2), 1};
-using Changes = std::vector<std::pair<Address, std::string>>;
 
 // What the resolver of this process answers for each name.
 enum class Answer { kAddress, kNoAddress, kFailure };
@@ -81,53 +77,44 @@ bool TakeOverTheResolver() {
   return true;
 }
 
-// Real lookups by a resolver that the test controls, and virtual times of the next ones.
-class NameResolverTest : public testing::Test {
+// The lookups are answered by a resolver that the test controls.
+class NameResolverTest : public NamedEndpointsFixture {
  protected:
   static void SetUpTestSuite() { is_there_ = TakeOverTheResolver(); }
   void SetUp() override {
     if (!is_there_) GTEST_SKIP() << "needs namespaces of its own";
   }
 
-  Changes Await(Answer ipv4, Answer ipv6) {
+  // The changes of the next lookup, with these answers.
+  Changes AwaitWith(Answer ipv4, Answer ipv6) {
     of_ipv4 = ipv4;
     of_ipv6 = ipv6;
     // Looks up the name at once.
     if (!names_.any()) names_.Add(kPeer, "tcp://host.example:7000");
     now_ += absl::Seconds(30);
-    const absl::Time until = MonotonicNow() + absl::Seconds(30);
-    while (MonotonicNow() < until) {
-      Changes changes = names_.TakeChanges(now_);
-      if (!changes.empty() || names_.NextChange(now_) > now_ + absl::Milliseconds(10)) {
-        return changes;
-      }
-      std::this_thread::yield();
-    }
-    ADD_FAILURE() << "a lookup does not end";
-    return {};
+    return Await();
   }
 
+  const Changes kIpv4 = {{kPeer, "tcp://10.0.0.1:7000"}};
+  const Changes kIpv6 = {{kPeer, "tcp://[fd00::1]:7000"}};
+
+ private:
   static inline bool is_there_ = false;
-  absl::Time now_ = absl::UnixEpoch();
-  NamedEndpoints names_{{}};
 };
 
-const Changes kIpv4 = {{kPeer, "tcp://10.0.0.1:7000"}};
-const Changes kIpv6 = {{kPeer, "tcp://[fd00::1]:7000"}};
-
 TEST_F(NameResolverTest, ANameWithBothHasAnAddressOfIpv4) {
-  EXPECT_EQ(Await(Answer::kAddress, Answer::kAddress), kIpv4);
+  EXPECT_EQ(AwaitWith(Answer::kAddress, Answer::kAddress), kIpv4);
 }
 
 TEST_F(NameResolverTest, ANameWithoutIpv4HasOneOfIpv6) {
-  EXPECT_EQ(Await(Answer::kNoAddress, Answer::kAddress), kIpv6);
+  EXPECT_EQ(AwaitWith(Answer::kNoAddress, Answer::kAddress), kIpv6);
 }
 
 TEST_F(NameResolverTest, AFailureDoesNotMoveAHostToItsOtherAddress) {
-  EXPECT_EQ(Await(Answer::kAddress, Answer::kAddress), kIpv4);
-  EXPECT_EQ(Await(Answer::kFailure, Answer::kAddress), Changes());
-  EXPECT_EQ(Await(Answer::kAddress, Answer::kAddress), Changes()) << "it is what it was";
-  EXPECT_EQ(Await(Answer::kNoAddress, Answer::kAddress), kIpv6);
+  EXPECT_EQ(AwaitWith(Answer::kAddress, Answer::kAddress), kIpv4);
+  EXPECT_EQ(AwaitWith(Answer::kFailure, Answer::kAddress), Changes());
+  EXPECT_EQ(AwaitWith(Answer::kAddress, Answer::kAddress), Changes()) << "it is what it was";
+  EXPECT_EQ(AwaitWith(Answer::kNoAddress, Answer::kAddress), kIpv6);
 }
 
 }  // namespace

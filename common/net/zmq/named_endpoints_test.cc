@@ -3,36 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
-
-#include "common/base/clock.h"
+#include "common/net/testing/named_endpoints_fixture.h"
 
 namespace covey {
 namespace {
 
-constexpr Address kPeer = {NodeId(2), 1};
-using Changes = std::vector<std::pair<Address, std::string>>;
-
-// Real lookups, and virtual times of the next ones.
-class NamedEndpointsTest : public testing::Test {
- protected:
-  // Waits for the end of a lookup.
-  Changes Await() {
-    const absl::Time until = MonotonicNow() + absl::Seconds(30);
-    while (MonotonicNow() < until) {
-      Changes changes = names_.TakeChanges(now_);
-      if (!changes.empty() || names_.NextChange(now_) > now_ + absl::Milliseconds(10)) {
-        return changes;
-      }
-      std::this_thread::yield();
-    }
-    ADD_FAILURE() << "a lookup does not end";
-    return {};
-  }
-
-  absl::Time now_ = absl::UnixEpoch();
-  NamedEndpoints names_{{}};
-};
+class NamedEndpointsTest : public NamedEndpointsFixture {};
 
 TEST_F(NamedEndpointsTest, TellsOfAnAddressOnceAndLooksAgainLater) {
   EXPECT_EQ(names_.NextChange(now_), absl::InfiniteFuture());
