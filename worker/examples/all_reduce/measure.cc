@@ -7,6 +7,7 @@
 #include <span>
 
 #include "common/base/status_macros.h"
+#include "common/collective/part_range.h"
 #include "worker/examples/choices.h"
 
 namespace covey::all_reduce {
@@ -31,15 +32,6 @@ void FillWithTerms(uint32_t rank, std::vector<float>& data) {
     const size_t count = std::min(kPeriod, data.size() - first);
     std::copy_n(terms.begin(), count, data.begin() + static_cast<ptrdiff_t>(first));
   }
-}
-
-std::vector<std::span<float>> TensorsOf(std::span<float> data, uint32_t count) {
-  std::vector<std::span<float>> tensors;
-  for (size_t i = 0; i < count; ++i) {
-    const size_t first = data.size() * i / count;
-    tensors.push_back(data.subspan(first, data.size() * (i + 1) / count - first));
-  }
-  return tensors;
 }
 
 }  // namespace
@@ -90,6 +82,7 @@ absl::StatusOr<Outcome> Measure(worker::Group& group, const Options& options,
                                 const std::function<void()>& warm) {
   std::vector<float> data(options.bytes / sizeof(float));
   Outcome outcome;
+  std::vector<double> seconds;
   for (uint64_t repetition = 0; repetition <= options.repetitions; ++repetition) {
     if (repetition == 1) warm();
     FillWithTerms(group.rank(), data);
@@ -101,17 +94,21 @@ absl::StatusOr<Outcome> Measure(worker::Group& group, const Options& options,
     };
     if (!options.overlap) compute();
     std::vector<worker::Handle> sums;
-    for (const std::span<float> tensor : TensorsOf(data, options.tensors)) {
+    for (const PartRange& tensor : EvenParts(data.size(), options.tensors)) {
       if (!options.at_once && !sums.empty()) COVEY_RETURN_IF_ERROR(sums.back().Wait());
-      sums.push_back(group.AllReduce(tensor));
+      sums.push_back(group.AllReduce(std::span(data).subspan(tensor.first, tensor.count)));
     }
     if (options.overlap) compute();
     for (worker::Handle& sum : sums) COVEY_RETURN_IF_ERROR(sum.Wait());
     // The first repetition meets cold connections and untouched memory.
-    if (repetition > 0) outcome.durations.push_back(now() - start);
+    if (repetition > 0) seconds.push_back(absl::ToDoubleSeconds(now() - start));
     // A member that checks its sums must not take the processor from one that still adds.
     COVEY_RETURN_IF_ERROR(group.Barrier().Wait());
     outcome.error_max = std::max(outcome.error_max, ErrorOf(data, group.size()));
+  }
+  COVEY_RETURN_IF_ERROR(group.AllReduce(seconds).Wait());
+  for (const double of_all : seconds) {
+    outcome.durations.push_back(absl::Seconds(of_all / group.size()));
   }
   return outcome;
 }

@@ -24,7 +24,8 @@ struct Options {
   double compute_milliseconds = 0;
   // False: the sum begins when the computation has ended.
   bool overlap = true;
-  // The data is divided into so many tensors of equal size, 1 to 256, each with a sum of its own.
+  // The number of tensors of equal size, 1 to 256, that the data is divided into; each has a sum of
+  // its own.
   uint32_t tensors = 1;
   // False: the sum of a tensor begins when that of the one before it has ended.
   bool at_once = true;
@@ -37,7 +38,10 @@ struct Options {
 
 // The result of one member.
 struct Outcome {
-  // One per repetition: the time from when all members were ready to when this one had the sum.
+  // One per repetition: the time from when a member knew that all were ready to when it had the
+  // sum, the mean of all members. The member that knows first waits for the others, and the last
+  // one finds their data on the way, so a single member's time may have too much or too little of
+  // the link's latency.
   std::vector<absl::Duration> durations;
   // The largest error of any element of any sum, relative to the largest element.
   double error_max = 0;
