@@ -170,7 +170,8 @@ void RequestHandlers::LogImplausible(NodeId node, const proto::Progress& progres
 }
 
 void RequestHandlers::WatchView(const Call& call) {
-  if (pipeline_.published().epoch() > call.envelope().watch_view_request().known_epoch()) {
+  const uint64_t known = call.envelope().watch_view_request().known_epoch();
+  if (pipeline_.published().epoch() > known && watches_.MayReply(call.now)) {
     return AnswerWatch(call.request, call.outbox);
   }
   if (watches_.Add(call.request, call.now + kWatchMax)) return;

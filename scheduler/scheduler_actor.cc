@@ -105,16 +105,17 @@ void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
     machines_.membership.DiscountPause(std::min(since_tick, kTick));
     pipeline_.Retry(now, outbox);
   }
+  if (watches_.NextWake() <= now) AnswerWatches(now, outbox);
   for (const Message& request : watches_.TakeExpired(now)) handlers_.AnswerWatch(request, outbox);
   Finish(now, outbox);
 }
 
 absl::Time SchedulerActor::NextWake() const {
   if (started_ == absl::InfiniteFuture()) return absl::InfinitePast();
-  if (!disk_failure().ok()) return std::min(last_tick_ + kTick, watches_.next_deadline());
+  if (!disk_failure().ok()) return std::min(last_tick_ + kTick, watches_.NextWake());
   absl::Time next = std::min(machines_.NextTick(), handlers_.NextReconcile());
   if (next != absl::InfiniteFuture()) next = std::min(next, last_tick_ + kTick);
-  return std::min(next, watches_.next_deadline());
+  return std::min(next, watches_.NextWake());
 }
 
 void SchedulerActor::OnDiskDurable(absl::Time now, const Message& message, Outbox& outbox) {
@@ -126,9 +127,7 @@ void SchedulerActor::OnDiskDurable(absl::Time now, const Message& message, Outbo
     }
     outbox.Send(std::move(reply));
   }
-  for (const Message& request : watches_.TakeOlderThan(Epoch(published().epoch()))) {
-    handlers_.AnswerWatch(request, outbox);
-  }
+  AnswerWatches(now, outbox);
   if (before.ok() && !disk_failure().ok()) {
     LogError("log_not_written", {{"error", disk_failure().message()}});
     trail_.Add(now - started_,
@@ -138,6 +137,12 @@ void SchedulerActor::OnDiskDurable(absl::Time now, const Message& message, Outbo
   } else if (!before.ok() && disk_failure().ok()) {
     LogInfo("log_written_again");
     trail_.Add(now - started_, {.text = "writes its log again, and decides", .kinds = {"job"}});
+  }
+}
+
+void SchedulerActor::AnswerWatches(absl::Time now, Outbox& outbox) {
+  for (const Message& request : watches_.TakeOlderThan(Epoch(published().epoch()), now)) {
+    handlers_.AnswerWatch(request, outbox);
   }
 }
 

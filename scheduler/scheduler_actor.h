@@ -90,6 +90,7 @@ class SchedulerActor : public Actor {
   void Finish(absl::Time now, Outbox& outbox);
 
   void OnDiskDurable(absl::Time now, const Message& message, Outbox& outbox);
+  void AnswerWatches(absl::Time now, Outbox& outbox);
   void OnConnectionLost(const Message& message, Outbox& outbox);
   void OnProbeReply(absl::Time now, const Message& message, Outbox& outbox);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/watches.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace covey::scheduler {
@@ -17,7 +18,18 @@ bool Watches::Add(const Message& request, absl::Time until) {
   return true;
 }
 
-std::vector<Message> Watches::TakeOlderThan(Epoch epoch) {
+bool Watches::MayReply(absl::Time now) {
+  if (now < NextNews()) {
+    has_news_ = true;
+    return false;
+  }
+  replied_until_ = std::max(replied_until_, now) + kReplyTime;
+  return true;
+}
+
+std::vector<Message> Watches::TakeOlderThan(Epoch epoch, absl::Time now) {
+  has_news_ = now < NextNews();
+  if (has_news_) return {};
   std::vector<Message> taken;
   for (auto at = watches_.begin(); at != watches_.end();) {
     Message& request = at->second.request;
@@ -29,12 +41,13 @@ std::vector<Message> Watches::TakeOlderThan(Epoch epoch) {
     taken.push_back(std::move(request));
     at = watches_.erase(at);
   }
+  replied_until_ = std::max(replied_until_, now) + static_cast<int64_t>(taken.size()) * kReplyTime;
   return taken;
 }
 
 std::vector<Message> Watches::TakeExpired(absl::Time now) {
   std::vector<Message> taken;
-  while (next_deadline() <= now) {
+  while (!watches_.empty() && watches_.begin()->second.until <= now) {
     Message& request = watches_.begin()->second.request;
     numbers_.erase(WatcherOf(request));
     taken.push_back(std::move(request));
@@ -43,8 +56,10 @@ std::vector<Message> Watches::TakeExpired(absl::Time now) {
   return taken;
 }
 
-absl::Time Watches::next_deadline() const {
-  return watches_.empty() ? absl::InfiniteFuture() : watches_.begin()->second.until;
+absl::Time Watches::NextWake() const {
+  if (watches_.empty()) return absl::InfiniteFuture();
+  const absl::Time until = watches_.begin()->second.until;
+  return has_news_ ? std::min(until, NextNews()) : until;
 }
 
 }  // namespace covey::scheduler
