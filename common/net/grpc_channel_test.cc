@@ -141,7 +141,7 @@ TEST_F(GrpcChannelTest, OneStreamAnswersManyWatches) {
   EXPECT_EQ(scheduler_.streams(), 1);
 }
 
-TEST_F(GrpcChannelTest, ARepeatedWatchOpensAnotherStream) {
+TEST_F(GrpcChannelTest, ARepeatedWatchKeepsTheStream) {
   const auto channel = Connect(scheduler_.address());
   channel->Send(WatchRequest(1, 1));
   channel->Send(WatchRequest(2, 1));
@@ -150,6 +150,7 @@ TEST_F(GrpcChannelTest, ARepeatedWatchOpensAnotherStream) {
   EXPECT_EQ(reply.envelope.header().request_id(), 2u);
   EXPECT_EQ(reply.envelope.watch_view_reply().view().epoch(), 2u);
   EXPECT_TRUE(inbox_.empty());
+  EXPECT_EQ(scheduler_.streams(), 1);
 }
 
 TEST_F(GrpcChannelTest, TellsThatTheSchedulerEndedTheWatch) {

@@ -332,6 +332,8 @@ class Service : public GrpcService, private ServedMethods {
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                                kPingIntervalMinMilliseconds);
+    // As the nodes (common/net/grpc/scheduler_stubs.cc).
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnectionMax);
     builder.SetMaxReceiveMessageSize(kRequestBytesMax);
     builder.SetResourceQuota(grpc::ResourceQuota("control plane").Resize(kMemoryMax));

@@ -68,12 +68,10 @@ class EpochWatch {
     Stream* opened = nullptr;
     {
       MutexLock lock(mutex_);
-      const bool is_repeated = waiting_.has_value();
       waiting_ = std::move(request);
-      if (stream_ != nullptr && !is_repeated) {
+      if (stream_ != nullptr) {
         answer = Answer();
       } else {
-        if (stream_ != nullptr) stream_->context()->TryCancel();
         auto stream = std::make_unique<Stream>(*this, *waiting_);
         if (!calls_.Begin(stream->context())) return;
         stream_ = opened = stream.release();

@@ -30,6 +30,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMilliseconds);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMilliseconds);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // gRPC would ping after each message that it receives, to find out how much is on its way: more
+  // packets than all of the messages.
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   // A scheduler is never behind a web proxy, and a new channel starts without the back-off of an
   // older one.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

@@ -84,6 +84,7 @@ class UnaryCalls::Call {
         call->attempts_ < owner.stubs_.size()) {
       Try(std::move(call));
     } else {
+      owner.Forget(call->request_);
       SetStatus(outcome, call->reply_);
       owner.deliver_(std::move(call->reply_));
     }
@@ -108,6 +109,10 @@ UnaryCalls::UnaryCalls(SchedulerStubs& stubs, CallsInFlight& calls, absl::Durati
     : stubs_(stubs), calls_(calls), deadline_(deadline), deliver_(std::move(deliver)) {}
 
 void UnaryCalls::Send(Message request) {
+  {
+    MutexLock lock(mutex_);
+    if (!in_flight_.insert(KeyOf(request)).second) return;
+  }
   switch (request.envelope.body_case()) {
 #define COVEY_CALL(Rpc, Stem, stem, access)                                          \
   case Envelope::k##Stem##Request:                                                   \
@@ -117,8 +122,14 @@ void UnaryCalls::Send(Message request) {
     COVEY_UNARY_CONTROL_METHODS(COVEY_CALL)
 #undef COVEY_CALL
     default:
+      Forget(request);
       LogError("not_a_control_request", {{"body", BodyName(request.envelope)}});
   }
+}
+
+void UnaryCalls::Forget(const Message& request) {
+  MutexLock lock(mutex_);
+  in_flight_.erase(KeyOf(request));
 }
 
 }  // namespace covey

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/time/time.h"
+#include "common/base/mutex.h"
 #include "common/net/grpc/calls_in_flight.h"
 #include "common/net/grpc/scheduler_stubs.h"
 #include "common/net/message.h"
@@ -17,7 +22,9 @@ namespace covey {
 class UnaryCalls {
  public:
   // `deadline` is that of every request except barriers, which carry their own. `deliver` receives
-  // exactly one reply to each request, on gRPC's threads, unless `calls` is closed first.
+  // exactly one reply to each request, on gRPC's threads, unless `calls` is closed first. A request
+  // that is repeated while it is in flight, with the same id, has one reply with it: when many
+  // nodes wait for a scheduler, repeats would only make the wait longer.
   UnaryCalls(SchedulerStubs& stubs, CallsInFlight& calls, absl::Duration deadline,
              std::function<void(Message)> deliver);
 
@@ -32,6 +39,17 @@ class UnaryCalls {
   CallsInFlight& calls_;
   const absl::Duration deadline_;
   const std::function<void(Message)> deliver_;
+
+  // Of a request: what it is, and its id.
+  using Key = std::pair<int, uint64_t>;
+
+  static Key KeyOf(const Message& request) {
+    return {request.envelope.body_case(), request.envelope.header().request_id()};
+  }
+  void Forget(const Message& request);
+
+  Mutex mutex_;
+  absl::flat_hash_set<Key> in_flight_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace covey

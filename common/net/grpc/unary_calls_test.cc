@@ -14,21 +14,44 @@
 namespace covey {
 namespace {
 
-TEST(UnaryCallsTest, ABarrierHasTheDeadlineThatItCarries) {
-  FakeScheduler scheduler;
-  ReplyInbox inbox;
-  SchedulerStubs stubs(scheduler.address(), grpc::InsecureChannelCredentials(), [] {});
-  CallsInFlight in_flight;
-  UnaryCalls calls(stubs, in_flight, absl::Milliseconds(20),
-                   [&](Message reply) { inbox.Put(std::move(reply)); });
-  Message request = Request(1);
-  request.envelope.mutable_barrier_request()->set_deadline_ms(100);
-  calls.Send(std::move(request));
-  const std::optional<Message> reply = inbox.Take();
-  in_flight.Close();
+class UnaryCallsTest : public testing::Test {
+ protected:
+  ~UnaryCallsTest() override { in_flight_.Close(); }
+
+  static Message BarrierRequest() {
+    Message request = Request(1);
+    request.envelope.mutable_barrier_request()->set_deadline_ms(100);
+    return request;
+  }
+
+  FakeScheduler scheduler_;
+  ReplyInbox inbox_;
+  SchedulerStubs stubs_{scheduler_.address(), grpc::InsecureChannelCredentials(), [] {}};
+  CallsInFlight in_flight_;
+  UnaryCalls calls_{stubs_, in_flight_, absl::Milliseconds(20),
+                    [this](Message reply) { inbox_.Put(std::move(reply)); }};
+};
+
+TEST_F(UnaryCallsTest, ABarrierHasTheDeadlineThatItCarries) {
+  calls_.Send(BarrierRequest());
+  const std::optional<Message> reply = inbox_.Take();
   ASSERT_TRUE(reply.has_value());
   EXPECT_TRUE(reply->envelope.has_barrier_reply());
   EXPECT_TRUE(StatusOf(*reply).ok()) << StatusOf(*reply);
+}
+
+TEST_F(UnaryCallsTest, ARepeatedRequestHasOneReplyWithTheFirst) {
+  calls_.Send(BarrierRequest());
+  calls_.Send(BarrierRequest());
+  // Another request of this id is none that is repeated.
+  calls_.Send(HeartbeatRequest(1));
+  EXPECT_TRUE(inbox_.Take()->envelope.has_heartbeat_reply());
+  EXPECT_TRUE(inbox_.Take()->envelope.has_barrier_reply());
+  // One that comes after the reply is a new one.
+  calls_.Send(BarrierRequest());
+  EXPECT_TRUE(inbox_.Take()->envelope.has_barrier_reply());
+  in_flight_.Close();
+  EXPECT_TRUE(inbox_.empty());
 }
 
 }  // namespace

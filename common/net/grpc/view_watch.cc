@@ -89,9 +89,8 @@ void ViewWatch::Send(Message request) {
   Stream* opened = nullptr;
   {
     MutexLock lock(mutex_);
-    // A repeated request means that the stream may be dead unnoticed; another identity, that the
-    // node has registered again.
-    const bool usable = stream_ != nullptr && !waiting_.has_value() &&
+    // Another identity: the node has registered again.
+    const bool usable = stream_ != nullptr &&
                         stream_->request().header().node() == request.envelope.header().node() &&
                         Follows(request.envelope.watch_view_request());
     waiting_ = std::move(request);

@@ -24,9 +24,11 @@ class ViewWatch {
   ViewWatch(SchedulerStubs& stubs, CallsInFlight& calls, std::function<void(Message)> deliver);
 
   // Replies to a WatchViewRequest once a view newer than its known epoch, or the change to one, has
-  // arrived. Opens another stream when none is open, when the request is repeated, when its node is
-  // another one, or when the stream goes on from a view that the node does not hold. Does not
-  // block. UNAVAILABLE: the stream ended, or Follow ended it; other errors as in OutcomeOf.
+  // arrived. Opens another stream when none is open, when the request's node is another one, or
+  // when the stream goes on from a view that the node does not hold. A repeated request does not:
+  // gRPC's pings find a stream that is dead, and the scheduler takes one that ends for a node that
+  // may be gone. Does not block. UNAVAILABLE: the stream ended, or Follow ended it; other errors as
+  // in OutcomeOf.
   void Send(Message request);
 
   // Another scheduler has become current: ends a stream from a former one, where a watch might wait
