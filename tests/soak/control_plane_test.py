@@ -21,6 +21,9 @@ class ControlPlaneTest(cluster.ProcessTest):
     def test_a_thousand_nodes(self):
         self.measure(control_plane.size_of(10, 10, 99))
 
+    def test_three_thousand_nodes(self):
+        self.measure(control_plane.size_of(30, 30, 99, heartbeat="2s", silence_min="20s"))
+
 
 if __name__ == "__main__":
     report.main()
