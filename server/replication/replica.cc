@@ -280,10 +280,16 @@ void Replica::Acknowledge(bool missing, Outbox& outbox) const {
   outbox.Send(std::move(message));
 }
 
+bool Replica::IsFromPredecessor(const Message& message) {
+  if (message.from() == place_.predecessor()) return true;
+  ++environment_.counters.malformed;
+  return false;
+}
+
 void Replica::OnRecord(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::ReplicateRequest& request = message.envelope.replicate_request();
   if (!place_.Admits(message, request.chain(), outbox)) return;
-  if (message.from() != place_.predecessor() && !Planted(PlantedBug::kAcceptOldEpoch)) return;
+  if (!IsFromPredecessor(message) && !Planted(PlantedBug::kAcceptOldEpoch)) return;
   if (may_open() && !Open(now).ok()) return;
   if (state_ == ReplicaState::kLoading) return;
   const bool is_next =
@@ -336,7 +342,7 @@ void Replica::EndImport(absl::Time now) {
 void Replica::OnPiece(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::ReplicaPiece& piece = message.envelope.replica_piece();
   if (!place_.Admits(message, piece.chain(), outbox)) return;
-  if (message.from() != place_.predecessor() || !IsJoining(state_)) return;
+  if (!IsFromPredecessor(message) || !IsJoining(state_)) return;
   if (message.frames.empty()) {
     // A query. Pieces of content other than the query is about are of no use any more.
     if (import_ != nullptr && import_->index() != piece.index()) {

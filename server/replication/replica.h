@@ -146,6 +146,8 @@ class Replica {
   ReplicaState AfterWrongContent() const {
     return IsJoining(state_) ? ReplicaState::kRequesting : ReplicaState::kUnfit;
   }
+  // False: it says that it belongs to this chain, and comes from another place. Counted.
+  bool IsFromPredecessor(const Message& message);
   void OnRecord(absl::Time now, const Message& message, Outbox& outbox);
   absl::Status ApplyRecord(absl::Time now, ShardRecord record);
   void OnPiece(absl::Time now, const Message& message, Outbox& outbox);

@@ -428,6 +428,31 @@ TEST_F(Replication, AHeadThatIsNoneAnyMoreAcknowledgesNothing) {
   EXPECT_EQ(CodeOf(answers[0]), Code::kFailedPrecondition);
 }
 
+TEST_F(Replication, ARecordFromElsewhereThanThePredecessorIsCounted) {
+  ChainDriver chain(kAsync, 0, 3, 2);
+  chain.PublishToAll();
+  chain.Ask(0, Push(1, 1));
+  chain.sent.clear();
+  chain.lose = [](const Message& message) { return message.envelope.has_replicate_request(); };
+  chain.Ask(0, Push(2, 1));
+  const auto record =
+      std::find_if(chain.sent.begin(), chain.sent.end(),
+                   [](const Message& message) { return message.envelope.has_replicate_request(); });
+  ASSERT_NE(record, chain.sent.end());
+  const Message genuine = *record;
+  Message forged = genuine;
+  SetSender(ChainDriver::Id(2).value(), forged);
+  const uint64_t before = chain.actor(1).counters().malformed;
+  const size_t sent = chain.sent.size();
+  chain.Inject(1, forged);
+  EXPECT_EQ(chain.replica(1).content()->version(), Version(1));
+  EXPECT_EQ(chain.actor(1).counters().malformed, before + 1);
+  EXPECT_EQ(chain.sent.size(), sent);
+  chain.Inject(1, genuine);
+  EXPECT_EQ(chain.replica(1).content()->version(), Version(2));
+  EXPECT_EQ(chain.actor(1).counters().malformed, before + 1);
+}
+
 // Ends the lease of the first server now.
 void EndLease(ChainDriver& chain) {
   Message notice;
