@@ -5,9 +5,7 @@
 
 #include <utility>
 
-#include "common/net/grpc/calls_in_flight.h"
-#include "common/net/grpc/scheduler_stubs.h"
-#include "common/net/grpc/unary_calls.h"
+#include "common/net/grpc/control_calls.h"
 #include "common/net/grpc/view_watch.h"
 #include "common/security/tls_credentials.h"
 
@@ -22,39 +20,14 @@ std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const GrpcChannel::Optio
 
 }  // namespace
 
-// Thread-safe.
-class GrpcChannel::Implementation {
+class GrpcChannel::Implementation : public ControlCalls<ViewWatch> {
  public:
-  Implementation(const Options& options, Sink sink)
-      : sink_(std::move(sink)),
-        stubs_(options.scheduler, CredentialsOf(options), [this] { watch_.Follow(); }),
-        unary_calls_(stubs_, calls_, options.deadline,
-                     [this](Message reply) { Deliver(std::move(reply)); }),
-        watch_(stubs_, calls_, [this](Message reply) { Deliver(std::move(reply)); }) {}
-  ~Implementation() { calls_.Close(); }
-
-  void Send(Message message) {
-    if (message.envelope.has_watch_view_request()) {
-      watch_.Send(std::move(message));
-    } else {
-      unary_calls_.Send(std::move(message));
-    }
-  }
-
- private:
-  void Deliver(Message reply) {
-    if (!calls_.closed()) sink_(std::move(reply));
-  }
-
-  const Sink sink_;
-  SchedulerStubs stubs_;
-  CallsInFlight calls_;
-  UnaryCalls unary_calls_;
-  ViewWatch watch_;
+  using ControlCalls::ControlCalls;
 };
 
 GrpcChannel::GrpcChannel(const Options& options, Sink sink)
-    : implementation_(std::make_unique<Implementation>(options, std::move(sink))) {}
+    : implementation_(std::make_unique<Implementation>(options.scheduler, CredentialsOf(options),
+                                                       options.deadline, std::move(sink))) {}
 
 GrpcChannel::~GrpcChannel() = default;
 

@@ -14,10 +14,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/mutex.h"
-#include "common/net/grpc/calls_in_flight.h"
+#include "common/net/grpc/control_calls.h"
 #include "common/net/grpc/scheduler_reply.h"
-#include "common/net/grpc/scheduler_stubs.h"
-#include "common/net/grpc/unary_calls.h"
 
 namespace covey {
 namespace {
@@ -80,6 +78,8 @@ class EpochWatch {
     if (opened != nullptr) opened->Start();
     if (answer.has_value()) deliver_(*std::move(answer));
   }
+  // There is one scheduler.
+  void Follow() {}
 
  private:
   // Owns itself until gRPC is done with it.
@@ -162,38 +162,15 @@ class EpochWatch {
 
 }  // namespace
 
-class EpochChannel::Implementation {
+class EpochChannel::Implementation : public ControlCalls<EpochWatch> {
  public:
-  Implementation(const std::string& scheduler, GrpcChannel::Sink sink)
-      : sink_(std::move(sink)),
-        stubs_(scheduler, grpc::InsecureChannelCredentials(), [] {}),
-        unary_calls_(stubs_, calls_, GrpcChannel::Options().deadline,
-                     [this](Message reply) { Deliver(std::move(reply)); }),
-        watch_(stubs_, calls_, [this](Message reply) { Deliver(std::move(reply)); }) {}
-  ~Implementation() { calls_.Close(); }
-
-  void Send(Message message) {
-    if (message.envelope.has_watch_view_request()) {
-      watch_.Send(std::move(message));
-    } else {
-      unary_calls_.Send(std::move(message));
-    }
-  }
-
- private:
-  void Deliver(Message reply) {
-    if (!calls_.closed()) sink_(std::move(reply));
-  }
-
-  const GrpcChannel::Sink sink_;
-  SchedulerStubs stubs_;
-  CallsInFlight calls_;
-  UnaryCalls unary_calls_;
-  EpochWatch watch_;
+  using ControlCalls::ControlCalls;
 };
 
 EpochChannel::EpochChannel(const std::string& scheduler, GrpcChannel::Sink sink)
-    : implementation_(std::make_unique<Implementation>(scheduler, std::move(sink))) {}
+    : implementation_(
+          std::make_unique<Implementation>(scheduler, grpc::InsecureChannelCredentials(),
+                                           GrpcChannel::Options().deadline, std::move(sink))) {}
 
 EpochChannel::~EpochChannel() = default;
 
