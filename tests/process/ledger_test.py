@@ -228,13 +228,13 @@ class TwoSchedulersTest(LedgerTest):
         self._stop_server(-1)
 
     def _stop_server(self, position):
-        # One that was declared dead ends by itself, and is restarted when chains are awaited.
+        # A server that was declared dead ends by itself; chains.await_whole restarts it.
         self._stop(self.running.servers[self._choose_server(position)])
 
     def _stop_scheduler(self):
         leader, standby = self.schedulers
         self._stop(leader)
-        # It goes on, or has been overtaken.
+        # The scheduler leads on, or has ended because the standby has taken over.
         program.await_true(
             lambda: not leader.running() or (not standby.count('"leads"')
                                              and self.running.status() is not None),

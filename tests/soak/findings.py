@@ -17,9 +17,6 @@ _OF_PROCESSES = {
     "files": flatness.Allowance(share=0.02, amount=2),
     "threads": flatness.Allowance(share=0.02, amount=1),
 }
-# Memory of several processes in a few seconds of their lives, which malloc asks for in steps of 132
-# KiB: 2 % of a small one is less than that.
-_OF_RESTARTED = {**_OF_PROCESSES, "anonymous": flatness.Allowance(share=0.02, amount=132)}
 
 
 def verdicts(lives, gauges, quarters):
@@ -35,7 +32,7 @@ def verdicts(lives, gauges, quarters):
         else:
             restarted.setdefault(life.role, []).append(life)
     for role, of_role in restarted.items():
-        for figure, allowance in _OF_RESTARTED.items():
+        for figure, allowance in _OF_PROCESSES.items():
             found.append(flatness.of_lives(
                 f"{role}s that were restarted: {figure}",
                 [(life.born, life.series(figure)) for life in of_role], quarters, _AGES, allowance))

@@ -13,7 +13,7 @@ import time
 import urllib.request
 
 from tests import report
-from tests.process import cluster, program
+from tests.process import cluster, control_plane, program
 
 _PAIRS, _SECONDS = 9, 5
 _TRACE_COST_MAX = 0.03
@@ -52,11 +52,7 @@ class ObservationCostTest(cluster.ProcessTest):
 
     def cpu_seconds(self):
         """Of all processes of the job."""
-        ticks = 0
-        for process in self.processes:
-            with open(f"/proc/{process.pid}/stat", encoding="utf-8") as file:
-                ticks += sum(int(field) for field in file.read().rsplit(")", 1)[1].split()[11:13])
-        return ticks / os.sysconf("SC_CLK_TCK")
+        return sum(map(control_plane.processor_seconds, self.processes))
 
     def measure(self):
         """(steps per second, seconds of processors per step)."""

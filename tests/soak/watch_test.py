@@ -102,18 +102,6 @@ class FindingsTest(unittest.TestCase):
             life.add(now, {"resident": figure(now), "anonymous": 5, "files": 10, "threads": 3})
         return life
 
-    def test_what_malloc_asks_for_at_once_is_no_growth(self):
-        for step, grows in ((132, []), (140, ["servers that were restarted: anonymous"])):
-            lives = []
-            for born in range(0, _HOURS_4, 90):
-                life = sampler.Life("server", "server-1", 7, born)
-                for now in range(born, born + 90, 5):
-                    life.add(now, {"resident": 30000, "files": 10, "threads": 3,
-                                   "anonymous": 3000 + step * (born > _HOURS_4 / 2)})
-                lives.append(life)
-            found = findings.verdicts(lives, {}, _QUARTERS)
-            self.assertEqual(grows, [verdict.what for verdict in found if verdict.grows])
-
     def test_each_process_is_judged_in_its_way(self):
         lives = [self.life("server-0", 0, _HOURS_4, lambda now: 1000 + now)]
         lives += [self.life("server-1", born, born + 90, lambda now, born=born: 1000 + now - born)

@@ -34,19 +34,19 @@ class UnaryCalls {
  private:
   template <typename Request, typename Reply>
   class Call;
-
-  SchedulerStubs& stubs_;
-  CallsInFlight& calls_;
-  const absl::Duration deadline_;
-  const std::function<void(Message)> deliver_;
-
-  // Of a request: what it is, and its id.
+  // Of a request: the case of its body, and its id.
   using Key = std::pair<int, uint64_t>;
 
   static Key KeyOf(const Message& request) {
     return {request.envelope.body_case(), request.envelope.header().request_id()};
   }
+  // The request is no longer in flight.
   void Forget(const Message& request);
+
+  SchedulerStubs& stubs_;
+  CallsInFlight& calls_;
+  const absl::Duration deadline_;
+  const std::function<void(Message)> deliver_;
 
   Mutex mutex_;
   absl::flat_hash_set<Key> in_flight_ ABSL_GUARDED_BY(mutex_);

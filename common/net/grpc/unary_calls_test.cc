@@ -43,11 +43,11 @@ TEST_F(UnaryCallsTest, ABarrierHasTheDeadlineThatItCarries) {
 TEST_F(UnaryCallsTest, ARepeatedRequestHasOneReplyWithTheFirst) {
   calls_.Send(BarrierRequest());
   calls_.Send(BarrierRequest());
-  // Another request of this id is none that is repeated.
+  // A heartbeat with the id of the barrier is another request, so it is sent.
   calls_.Send(HeartbeatRequest(1));
   EXPECT_TRUE(inbox_.Take()->envelope.has_heartbeat_reply());
   EXPECT_TRUE(inbox_.Take()->envelope.has_barrier_reply());
-  // One that comes after the reply is a new one.
+  // After the reply, a request with the same id is sent again.
   calls_.Send(BarrierRequest());
   EXPECT_TRUE(inbox_.Take()->envelope.has_barrier_reply());
   in_flight_.Close();
