@@ -106,12 +106,23 @@ Handle ParameterClient::Push(const Table& table, std::span<const float> gradient
 
 Handle ParameterClient::Pull(const Table& table, std::span<float> values,
                              const PullOptions& options) {
-  return Start({.table = table.id, .values = values, .read = options.bound}, options.deadline);
+  return Start(
+      {.table = table.id, .values = values, .value_format = options.format, .read = options.bound},
+      options.deadline);
 }
 
 Handle ParameterClient::PullState(const Table& table, std::span<float> arrays,
                                   const PullOptions& options) {
-  return Start({.table = table.id, .values = arrays, .slots = table.slots, .read = options.bound},
+  if (options.format != WireFormat::kFloat32) {
+    return Handle({.status = absl::InvalidArgumentError(absl::StrCat(
+                       "table '", table.name, "': the optimizer's state is read in float32; leave ",
+                       "the format of the pull at that"))});
+  }
+  return Start({.table = table.id,
+                .values = arrays,
+                .value_format = options.format,
+                .slots = table.slots,
+                .read = options.bound},
                options.deadline);
 }
 
@@ -121,6 +132,7 @@ Handle ParameterClient::PushPull(const Table& table, std::span<const float> grad
   return Start({.table = table.id,
                 .gradient = gradient,
                 .values = values,
+                .value_format = pull.format,
                 .samples = push.samples,
                 .format = push.format,
                 .read = pull.bound},
@@ -139,6 +151,7 @@ Handle ParameterClient::PushPull(const Table& table, const OuterProducts& gradie
       {.table = table.id,
        .factors = Factors{.terms = gradient.terms, .left = gradient.left, .right = gradient.right},
        .values = values,
+       .value_format = pull.format,
        .samples = push.samples,
        .format = push.format,
        .read = pull.bound},
@@ -158,7 +171,10 @@ Handle ParameterClient::Ask(const Table& table, std::vector<VectorQuery> queries
   if (const absl::Status fits = CheckQueries(queries, table.vectors); !fits.ok()) {
     return Handle({.status = Annotate(absl::StrCat("table '", table.name, "'"), fits)});
   }
-  return Start({.table = table.id, .queries = std::move(queries), .read = options.bound},
+  return Start({.table = table.id,
+                .value_format = options.format,
+                .queries = std::move(queries),
+                .read = options.bound},
                options.deadline);
 }
 
@@ -179,7 +195,9 @@ Handle ParameterClient::Pull(const Table& table, const RowBatch& batch, std::spa
 Handle ParameterClient::Pull(const Table& table, const RowBatch& batch, std::span<float> rows,
                              const PullOptions& options, Finish finish) {
   return StartKeyed(table, batch,
-                    {.keyed = KeyedOperation{.batch = {}, .pulls = true}, .read = options.bound},
+                    {.keyed = KeyedOperation{.batch = {}, .pulls = true},
+                     .value_format = options.format,
+                     .read = options.bound},
                     {}, rows, options.deadline, std::move(finish));
 }
 
@@ -188,6 +206,7 @@ Handle ParameterClient::PushPull(const Table& table, const RowBatch& batch,
                                  const PushOptions& push, const PullOptions& pull) {
   return StartKeyed(table, batch,
                     {.keyed = KeyedOperation{.batch = {}, .pushes = true, .pulls = true},
+                     .value_format = pull.format,
                      .samples = push.samples,
                      .format = push.format,
                      .read = pull.bound},
@@ -198,7 +217,9 @@ Handle ParameterClient::PullMany(std::span<const RowsToPull> tables, const PullO
   std::vector<Operation> operations;
   std::vector<std::string> names;
   for (const RowsToPull& each : tables) {
-    Operation operation{.keyed = KeyedOperation{.batch = {}, .pulls = true}, .read = options.bound};
+    Operation operation{.keyed = KeyedOperation{.batch = {}, .pulls = true},
+                        .value_format = options.format,
+                        .read = options.bound};
     const absl::Status fits = FillKeyed(each.table, each.batch, {}, each.rows, operation);
     if (!fits.ok()) return Handle({.status = fits});
     operations.push_back(std::move(operation));

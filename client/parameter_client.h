@@ -86,6 +86,10 @@ struct PushOptions {
 
 struct PullOptions {
   ReadBound bound;
+  // The format of a dense table's values on the wire; the servers keep float32, and a server of an
+  // earlier version sends it. Not topk. Rows of sparse tables travel as they are stored: float32
+  // here. PullState reads float32, and Ask no values: both refuse another format.
+  WireFormat format = WireFormat::kFloat32;
   absl::Duration deadline = absl::ZeroDuration();
 };
 

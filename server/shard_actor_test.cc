@@ -3,8 +3,14 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <set>
+#include <vector>
 
 #include "common/cluster/limits.h"
+#include "common/net/frame_checksum.h"
+#include "common/tensor/codec.h"
+#include "common/tensor/wire_format_proto.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/testing/shard_fixture.h"
@@ -85,6 +91,92 @@ TEST(ShardActor, NeverWritesValuesThatAreBeingSent) {
   driver.Ask(driver.ClientPush(1, {1, 1, 1, 1}));
   EXPECT_THAT(ShardDriver::ValuesIn(before), ElementsAre(0, 0, 0, 0));
   EXPECT_THAT(driver.Values(), ElementsAre(-1, -1, -1, -1));
+}
+
+// A push and a pull whose readers ask for values in this format.
+std::vector<Message> ReadIn(proto::WireFormat format, uint64_t sequence, size_t elements,
+                            ShardDriver& driver) {
+  Message pull = driver.Pull();
+  pull.envelope.mutable_pull_request()->mutable_read()->set_value_format(format);
+  Message push =
+      ShardDriver::WithValues(driver.ClientPush(sequence, std::vector<float>(elements, 0.0f)), 0);
+  push.envelope.mutable_push_request()->mutable_read()->set_value_format(format);
+  return {driver.Ask(pull), driver.Ask(push)};
+}
+
+proto::WireFormat ValueFormatOf(const Message& reply) {
+  return reply.envelope.has_push_reply() ? Pushed(reply).value_format()
+                                         : reply.envelope.pull_reply().value_format();
+}
+
+TEST(ShardActor, SendsValuesInTheFormatThatTheReaderAsksFor) {
+  constexpr size_t kElements = 300;  // more than a block
+  ShardDriver driver(TestJob(kAsync, 0, kElements));
+  std::vector<float> gradient(kElements);
+  for (size_t i = 0; i < kElements; ++i) gradient[i] = 1 / static_cast<float>(i + 3);
+  driver.Ask(driver.ClientPush(1, gradient));
+  const std::vector<float> exact = driver.Values();
+  uint64_t sequence = 1;
+  for (const WireFormat format : kWireFormats) {
+    if (NeedsFeedback(format)) continue;
+    std::vector<uint8_t> encoded(EncodedBytes(format, kElements));
+    Encode(format, exact, encoded);
+    for (const Message& reply : ReadIn(ToProto(format), ++sequence, kElements, driver)) {
+      EXPECT_EQ(ValueFormatOf(reply), ToProto(format));
+      ASSERT_EQ(reply.frames.size(), 1u) << WireFormatName(format);
+      EXPECT_THAT(reply.frames[0].bytes(), ::testing::ElementsAreArray(encoded));
+      EXPECT_TRUE(CheckFrameChecksums(reply).ok());
+    }
+  }
+  EXPECT_EQ(driver.Values(), exact) << "the shard's own values stay float32";
+}
+
+TEST(ShardActor, ReadersThatAreAnsweredTogetherShareTheEncodedValues) {
+  ShardDriver driver(TestJob({.kind = Contract::Kind::kBsp}, 3));
+  std::vector<Message> replies;
+  for (uint32_t group = 1; group <= 3; ++group) {
+    Message push = ShardDriver::WithValues(driver.GroupPush(group, 1, {1, 2, 3, 4}), 1);
+    push.envelope.mutable_push_request()->mutable_read()->set_value_format(
+        group == 3 ? proto::WIRE_FLOAT16 : proto::WIRE_BFLOAT16);
+    for (Message& reply : driver.Deliver(push)) replies.push_back(std::move(reply));
+  }
+  std::map<proto::WireFormat, std::set<const uint8_t*>> frames;
+  for (const Message& reply : replies) {
+    if (!Pushed(reply).has_values()) continue;
+    EXPECT_TRUE(CheckFrameChecksums(reply).ok());
+    ASSERT_EQ(reply.frames.size(), 1u);
+    std::vector<float> values(4);
+    Decode(WireFormatFromProto(Pushed(reply).value_format()).value(), reply.frames[0].bytes(),
+           values);
+    EXPECT_THAT(values, ElementsAre(-1, -2, -3, -4));
+    frames[Pushed(reply).value_format()].insert(reply.frames[0].data());
+  }
+  EXPECT_EQ(frames[proto::WIRE_BFLOAT16].size(), 1u);
+  EXPECT_EQ(frames[proto::WIRE_FLOAT16].size(), 1u);
+}
+
+TEST(ShardActor, SendsFloat32WhereItCannotSendAnotherFormat) {
+  TestJob job(kAsync, 0);
+  job.spec().mutable_optimizer()->set_kind(proto::Optimizer::MOMENTUM);
+  job.spec().mutable_optimizer()->set_momentum(0.5);
+  ShardDriver driver(job);
+  driver.Ask(driver.ClientPush(1, {1, 2, 3, 4}));
+  uint64_t sequence = 1;
+  for (const auto format : {proto::WIRE_TOP_BLOCK, static_cast<proto::WireFormat>(99)}) {
+    for (const Message& reply : ReadIn(format, ++sequence, 4, driver)) {
+      EXPECT_EQ(ValueFormatOf(reply), proto::WIRE_FLOAT32);
+      ASSERT_EQ(reply.frames.size(), 1u);
+      EXPECT_EQ(reply.frames[0].size(), 4 * sizeof(float));
+    }
+  }
+  Message with_slots = driver.Pull();
+  with_slots.envelope.mutable_pull_request()->set_with_slots(true);
+  with_slots.envelope.mutable_pull_request()->mutable_read()->set_value_format(proto::WIRE_FLOAT16);
+  const Message reply = driver.Ask(with_slots);
+  EXPECT_EQ(ValueFormatOf(reply), proto::WIRE_FLOAT32);
+  ASSERT_EQ(reply.frames.size(), 2u);
+  for (const Buffer& frame : reply.frames) EXPECT_EQ(frame.size(), 4 * sizeof(float));
+  EXPECT_TRUE(CheckFrameChecksums(reply).ok());
 }
 
 TEST(ShardActor, RefusesWhatIsNotFiniteAndStaysBitIdentical) {

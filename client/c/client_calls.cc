@@ -49,7 +49,8 @@ absl::StatusOr<client::PullOptions> PullOptionsOf(const covey_pull_options* give
       OptionsOf<covey_pull_options>(given, "covey_pull_options", COVEY_PULL_OPTIONS_INIT));
   COVEY_ASSIGN_OR_RETURN(const absl::Duration max_age, DeadlineOf(options.max_age_seconds));
   COVEY_ASSIGN_OR_RETURN(const absl::Duration deadline, DeadlineOf(options.deadline_seconds));
-  client::PullOptions pull{.deadline = deadline};
+  COVEY_ASSIGN_OR_RETURN(const WireFormat format, FormatOf(options.format));
+  client::PullOptions pull{.format = format, .deadline = deadline};
   pull.bound.min_version = Version(options.min_version);
   pull.bound.max_age = max_age;
   if (options.has_staleness != 0) pull.bound.max_staleness = options.staleness;

@@ -205,9 +205,13 @@ typedef struct covey_pull_options {
   double max_age_seconds;
   /* As in covey_push_options. */
   double deadline_seconds;
+  /* Wire format of a dense table's values; the servers keep float32. Not COVEY_TOPK. For rows, an
+   * optimizer's state and answers another one than COVEY_FLOAT32 is an INVALID_ARGUMENT. */
+  int32_t format;
+  uint32_t reserved;
 } covey_pull_options;
 #define COVEY_PULL_OPTIONS_INIT \
-  { sizeof(covey_pull_options), 0, 0, 0, 0, 0 }
+  { sizeof(covey_pull_options), 0, 0, 0, 0, 0, COVEY_FLOAT32, 0 }
 
 /* Settings: scheduler, job, tls, labels, join-deadline, operation-deadline, spin. Blocks up to
  * join-deadline. UNAVAILABLE: no scheduler at this address. */

@@ -34,7 +34,9 @@ AT(covey_pull_options, staleness, 8);
 AT(covey_pull_options, min_version, 16);
 AT(covey_pull_options, max_age_seconds, 24);
 AT(covey_pull_options, deadline_seconds, 32);
-SIZE(covey_pull_options, 40);
+AT(covey_pull_options, format, 40);
+AT(covey_pull_options, reserved, 44);
+SIZE(covey_pull_options, 48);
 
 AT(covey_outer_products, reserved, 4);
 AT(covey_outer_products, left, 8);

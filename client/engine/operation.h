@@ -92,6 +92,9 @@ struct Operation {
   Buffer gradient_memory;
   // Receives the values. Empty = no pull.
   std::span<float> values;
+  // The wire format that the values are asked for in; only of a dense table, without slots. A
+  // server that does not know the format sends float32.
+  WireFormat value_format = WireFormat::kFloat32;
   // Of a pull without a push: arrays of the optimizer's state that `values` has room for after the
   // values, each as long as these.
   size_t slots = 0;

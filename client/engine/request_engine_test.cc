@@ -7,6 +7,7 @@
 #include "client/testing/request_engine_fixture.h"
 #include "common/tensor/codec.h"
 #include "common/tensor/kernels.h"
+#include "common/tensor/wire_format_proto.h"
 
 namespace covey::client {
 namespace {
@@ -256,6 +257,59 @@ TEST_F(RequestEngineTest, PullFillsTheCallersSpan) {
   EXPECT_THAT(values, ElementsAre(3, 3, 3, 3, 2, 2));
 }
 
+TEST_F(RequestEngineTest, TakesValuesInTheFormatThatTheServerSays) {
+  for (const WireFormat format :
+       {WireFormat::kBfloat16, WireFormat::kInt8Block, WireFormat::kFloat16Block}) {
+    std::vector<float> values(6);
+    Start({.table = TableId(3),
+           .values = values,
+           .value_format = format,
+           .done = [this](absl::Time, const OperationResult& result, Outbox&) {
+             results_.push_back(result);
+           }});
+    const std::vector<Message> sent = outbox_.TakeMessages();
+    ASSERT_EQ(sent.size(), 2u);
+    const std::vector<float> held = {0.1f, -2.03f, 3, 500.25f};
+    std::vector<float> expected(4);
+    Message reply = ReplyTo(sent[0]);
+    EXPECT_EQ(sent[0].envelope.pull_request().read().value_format(), ToProto(format));
+    reply.envelope.mutable_pull_reply()->mutable_state()->set_version(1);
+    reply.envelope.mutable_pull_reply()->set_value_format(ToProto(format));
+    Buffer frame = Buffer::Allocate(EncodedBytes(format, 4));
+    Encode(format, held, {frame.MutableData(), frame.size()});
+    Decode(format, frame.bytes(), expected);
+    reply.frames.push_back(std::move(frame));
+    SetFrameChecksums(reply);
+    engine_.Receive(now_, reply, outbox_);
+    // This server is of an earlier version, and sends float32.
+    Answer(sent[1], 7);
+    EXPECT_TRUE(results_.back().status.ok()) << results_.back().status;
+    expected.insert(expected.end(), {7, 7});
+    EXPECT_EQ(values, expected) << WireFormatName(format);
+  }
+}
+
+TEST_F(RequestEngineTest, ValuesOfAnotherFormatThanTheServerSaysAreAnError) {
+  std::vector<float> values(6);
+  Start({.table = TableId(3),
+         .values = values,
+         .value_format = WireFormat::kBfloat16,
+         .done = [this](absl::Time, const OperationResult& result, Outbox&) {
+           results_.push_back(result);
+         }});
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  Message reply = ReplyTo(sent[0]);
+  reply.envelope.mutable_pull_reply()->mutable_state()->set_version(1);
+  // Not the format that was asked for, so the frame must be float32.
+  reply.envelope.mutable_pull_reply()->set_value_format(proto::WIRE_FLOAT16);
+  reply.frames.push_back(Buffer::Allocate(EncodedBytes(WireFormat::kFloat16, 4)));
+  SetFrameChecksums(reply);
+  engine_.Receive(kStart, reply, outbox_);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_EQ(results_[0].status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(values, ::testing::Each(0.0f));
+}
+
 TEST_F(RequestEngineTest, AWrongAnswerIsAnErrorNotAnOverrun) {
   std::vector<float> values(6);
   Start({.table = TableId(3),
@@ -282,6 +336,21 @@ TEST_F(RequestEngineTest, RefusesWhatCannotFit) {
   operation = PushAll();
   operation.samples = 0;
   EXPECT_EQ(engine_.Start(kStart, operation, outbox_).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(RequestEngineTest, RefusesFormatsInWhichNothingIsRead) {
+  std::vector<float> values(6);
+  std::vector<float> arrays(12);
+  const Operation topk{
+      .table = TableId(3), .values = values, .value_format = WireFormat::kTopBlock};
+  const Operation state{
+      .table = TableId(3), .values = arrays, .value_format = WireFormat::kBfloat16, .slots = 1};
+  for (const auto& [operation, why] : {std::pair(topk, "topk: that leaves out most values"),
+                                       std::pair(state, "state is read in float32")}) {
+    const absl::Status refused = engine_.Start(kStart, operation, outbox_);
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(why));
+  }
 }
 
 class SmallBudgetTest : public RequestEngineTest {

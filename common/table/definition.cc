@@ -110,6 +110,7 @@ absl::StatusOr<TableDefinition> Convert(const proto::TableSpec& spec,
   }
   definition.asynchrony = AsynchronyOf(spec);
   definition.gradient_format = *WireFormatFromProto(spec.gradient_format());
+  definition.value_format = *WireFormatFromProto(spec.value_format());
   return definition;
 }
 

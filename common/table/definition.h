@@ -57,6 +57,8 @@ struct TableDefinition {
   AsynchronyRules asynchrony;
   // The format in which gradients travel. A server accepts every format, regardless of this.
   WireFormat gradient_format = WireFormat::kFloat32;
+  // The format in which values travel to members of groups; not kTopBlock.
+  WireFormat value_format = WireFormat::kFloat32;
 
   // INVALID_ARGUMENT: names table, field, value, and the allowed range; also for kinds that this
   // program does not know, because it is older than the scheduler.

@@ -56,6 +56,7 @@ TEST(TableDefinitionTest, FillsInDefaults) {
   EXPECT_EQ(definition.learning_rate.base_rate, 0.5);
   EXPECT_FALSE(definition.inner.has_value());
   EXPECT_EQ(definition.gradient_format, WireFormat::kFloat32);
+  EXPECT_EQ(definition.value_format, WireFormat::kFloat32);
   optimizer.set_kind(proto::Optimizer::ADAGRAD);
   EXPECT_EQ(MustParse(spec).optimizer.epsilon, 1e-10);
   optimizer.set_epsilon(1e-3);
@@ -66,6 +67,7 @@ TEST(TableDefinitionTest, KeepsWhatIsSaid) {
   proto::TableSpec spec = Spec();
   spec.set_non_finite(proto::ACCEPT);
   spec.set_gradient_format(proto::WIRE_INT8_BLOCK);
+  spec.set_value_format(proto::WIRE_BFLOAT16);
   spec.mutable_contract()->set_kind(proto::Contract::SSP);
   spec.mutable_contract()->set_staleness(3);
   spec.mutable_initializer()->set_kind(proto::Initializer::NORMAL);
@@ -81,6 +83,7 @@ TEST(TableDefinitionTest, KeepsWhatIsSaid) {
   const TableDefinition definition = MustParse(spec);
   EXPECT_FALSE(definition.refuses_non_finite);
   EXPECT_EQ(definition.gradient_format, WireFormat::kInt8Block);
+  EXPECT_EQ(definition.value_format, WireFormat::kBfloat16);
   EXPECT_EQ(definition.contract, (Contract{.kind = Contract::Kind::kSsp, .staleness = 3}));
   EXPECT_EQ(definition.initializer.kind, InitializerKind::kNormal);
   EXPECT_EQ(definition.initializer.b, 2);

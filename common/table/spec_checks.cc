@@ -343,6 +343,10 @@ absl::Status CheckSparse(const proto::TableSpec& spec) {
     return Bad(spec, "gradient_format", proto::WireFormat_Name(spec.gradient_format()),
                "rows of different size would share a scale: choose float32, float16 or bfloat16");
   }
+  if (spec.value_format() != proto::WIRE_FLOAT32) {
+    return Bad(spec, "value_format", proto::WireFormat_Name(spec.value_format()),
+               "rows travel as they are stored: leave it out, and set data_type");
+  }
   const bool is_constant = spec.learning_rate().decay() == proto::LearningRate::CONSTANT &&
                            spec.learning_rate().warmup_samples() == 0;
   if (spec.optimizer().kind() == proto::Optimizer::FTRL &&
@@ -385,6 +389,21 @@ absl::Status CheckPromises(const proto::TableSpec& spec) {
   COVEY_RETURN_IF_ERROR(CheckNormGate(spec));
   if (!proto::WireFormat_IsValid(spec.gradient_format())) {
     return Bad(spec, "gradient_format", static_cast<int>(spec.gradient_format()), kUnknown);
+  }
+  if (!proto::WireFormat_IsValid(spec.value_format())) {
+    return Bad(spec, "value_format", static_cast<int>(spec.value_format()), kUnknown);
+  }
+  if (spec.value_format() == proto::WIRE_TOP_BLOCK) {
+    return Bad(
+        spec, "value_format", proto::WireFormat_Name(spec.value_format()),
+        "it leaves out most elements, and values have nothing that brings them later: choose "
+        "another format");
+  }
+  if (spec.contract().kind() == proto::Contract::LOCAL &&
+      spec.value_format() != proto::WIRE_FLOAT32) {
+    return Bad(spec, "value_format", proto::WireFormat_Name(spec.value_format()),
+               "after a loss, members of a LOCAL table go on from the values that they have sent "
+               "each other: leave it out");
   }
   if (!proto::Durability_IsValid(spec.durability())) {
     return Bad(spec, "durability", static_cast<int>(spec.durability()), kUnknown);

@@ -238,6 +238,8 @@ TEST(SpecChecksTest, MistakesOfSparseTablesAreNamed) {
        [](Spec& s) { s.mutable_asynchrony()->set_delay_compensation(1); }},
       {"gradient_format = WIRE_INT8_BLOCK",
        [](Spec& s) { s.set_gradient_format(proto::WIRE_INT8_BLOCK); }},
+      {"value_format = WIRE_BFLOAT16, but rows travel as they are stored",
+       [](Spec& s) { s.set_value_format(proto::WIRE_BFLOAT16); }},
       {"use initializer ZEROS and a constant rate",
        [](Spec& s) {
          s.mutable_optimizer()->set_kind(proto::Optimizer::FTRL);
@@ -385,6 +387,14 @@ TEST(SpecChecksTest, EachMistakeIsNamed) {
       {"inner_learning_rate = set", [](Spec& s) { s.mutable_inner_learning_rate()->set_base(1); }},
       {"gradient_format = 9",
        [](Spec& s) { s.set_gradient_format(static_cast<proto::WireFormat>(9)); }},
+      {"value_format = 9", [](Spec& s) { s.set_value_format(static_cast<proto::WireFormat>(9)); }},
+      {"value_format = WIRE_TOP_BLOCK, but it leaves out most elements",
+       [](Spec& s) { s.set_value_format(proto::WIRE_TOP_BLOCK); }},
+      {"value_format = WIRE_BFLOAT16, but after a loss, members of a LOCAL table",
+       [](Spec& s) {
+         s = Local();
+         s.set_value_format(proto::WIRE_BFLOAT16);
+       }},
       {"durability = 9", [](Spec& s) { s.set_durability(static_cast<proto::Durability>(9)); }},
       {"replicas = 6, but 2 to 5", [](Spec& s) { s.set_replicas(6); }},
       {"replicas = 1, but one server alone",

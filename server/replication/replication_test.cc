@@ -488,6 +488,40 @@ TEST_F(Replication, AnAnswerThatWaitsForTheChainHasADeadline) {
   EXPECT_EQ(Pushed(answers[0]).state().version(), 0u);
 }
 
+TEST_F(Replication, EncodedValuesThatWaitForTheChainAreOfTheirVersionOrRefusedWhole) {
+  Message pull = Pull();
+  pull.envelope.mutable_pull_request()->mutable_read()->set_value_format(proto::WIRE_BFLOAT16);
+  ChainDriver chain(kAsync, 0, 2, 2);
+  chain.PublishToAll();
+  chain.lose = IsReply;
+  chain.Deliver(0, Push(1, 1));
+  chain.Deliver(0, pull);
+  chain.Deliver(0, Push(2, 1));
+  chain.Settle();
+  chain.lose = [](const Message&) { return false; };
+  chain.Pass(absl::Milliseconds(200));
+  std::vector<Message> answers = chain.Answers();
+  std::erase_if(answers, [](const Message& answer) { return !answer.envelope.has_pull_reply(); });
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].envelope.pull_reply().state().version(), 1u);
+  EXPECT_EQ(answers[0].envelope.pull_reply().value_format(), proto::WIRE_BFLOAT16);
+  ASSERT_EQ(answers[0].frames.size(), 1u);
+  // -1 as bfloat16.
+  EXPECT_THAT(answers[0].frames[0].bytes(),
+              ElementsAre(0x80, 0xbf, 0x80, 0xbf, 0x80, 0xbf, 0x80, 0xbf));
+
+  chain.Kill(1);
+  chain.Deliver(0, Push(3, 1));
+  chain.Deliver(0, pull);
+  chain.Pass(absl::Milliseconds(1100));
+  answers = chain.Answers();
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(CodeOf(answers[1]), Code::kDeadlineExceeded);
+  EXPECT_THAT(answers[1].frames, IsEmpty());
+  EXPECT_EQ(answers[1].envelope.frame_checksums_size(), 0);
+  EXPECT_EQ(answers[1].envelope.pull_reply().value_format(), proto::WIRE_FLOAT32);
+}
+
 TEST_F(Replication, BspGoesOnWhereItWas) {
   ChainDriver chain(kBsp, 2, 2, 2);
   chain.PublishToAll();

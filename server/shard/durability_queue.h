@@ -7,6 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "common/net/message.h"
+#include "common/tensor/wire_format.h"
 
 namespace covey::server {
 
@@ -14,6 +15,9 @@ namespace covey::server {
 struct UndurableReply {
   uint64_t index = 0;  // of that record
   Message reply;
+  // The format that the values are encoded to when the reply is sent. They wait as float32, which
+  // all replies of one version share.
+  WireFormat value_format = WireFormat::kFloat32;
   // InfiniteFuture(): the reply waits without limit.
   absl::Time deadline;
   // When the version that it shows was made.

@@ -2,6 +2,7 @@
 #include "server/shard/shard_replies.h"
 
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,8 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
+#include "common/tensor/codec.h"
+#include "common/tensor/wire_format_proto.h"
 #include "common/vectors/vector_proto.h"
 #include "server/shard/push_checks.h"
 #include "server/shard/queue_budget.h"
@@ -37,6 +40,7 @@ void ShardReplies::SendWhenFresh(absl::Time now, PendingReply pending, Outbox& o
                absl::StrCat(full.message(), " (now: ", Missing(now, pending), ")")),
            outbox);
   }
+  encoded_ = {};
 }
 
 absl::Status ShardReplies::Park(PendingReply& pending) {
@@ -66,8 +70,9 @@ void ShardReplies::SendWhenDurable(absl::Time now, PendingReply& pending, Outbox
   } else {
     Describe(*pending.reply.envelope.mutable_pull_reply()->mutable_state());
   }
+  const WireFormat value_format = ValueFormatOf(pending);
   if (pending.wants_values) {
-    AddValues(pending);
+    AddValues(pending, value_format);
     if (shard_.correction.compensates()) RecordSent(pending);
   }
   if (pending.wants_slots) AddSlots(pending.reply);
@@ -77,6 +82,7 @@ void ShardReplies::SendWhenDurable(absl::Time now, PendingReply& pending, Outbox
   }
   UndurableReply complete{.index = shard_.content().index(),
                           .reply = std::move(pending.reply),
+                          .value_format = value_format,
                           .deadline = pending.deadline,
                           .updated = shard_.content().last_update()};
   if (durable() >= complete.index) {
@@ -86,10 +92,23 @@ void ShardReplies::SendWhenDurable(absl::Time now, PendingReply& pending, Outbox
   }
 }
 
-void ShardReplies::AddValues(PendingReply& pending) {
+WireFormat ShardReplies::ValueFormatOf(const PendingReply& pending) const {
+  if (!pending.wants_values || pending.wants_slots || shard_.content().sparse() != nullptr) {
+    return WireFormat::kFloat32;
+  }
+  const WireFormat asked =
+      WireFormatFromProto(pending.bound.value_format()).value_or(WireFormat::kFloat32);
+  return NeedsFeedback(asked) ? WireFormat::kFloat32 : asked;
+}
+
+void ShardReplies::AddValues(PendingReply& pending, WireFormat format) {
   const SparseShard* const rows = shard_.content().sparse();
   if (rows == nullptr) {
-    AddFrame(pending.reply, shard_.content().Values(), shard_.content().ValuesChecksum());
+    if (format == WireFormat::kFloat32) {
+      AddFrame(pending.reply, shard_.content().Values(), shard_.content().ValuesChecksum());
+    } else {
+      pending.reply.frames.push_back(shard_.content().Values());
+    }
     return;
   }
   const std::span<const uint64_t> keys = pending.keys->spans();
@@ -98,6 +117,26 @@ void ShardReplies::AddValues(PendingReply& pending) {
   rows->Read(keys, {values.MutableData(), values.size()}, pending.keys->places.get());
   const uint32_t checksum = FrameChecksum(values);
   AddFrame(pending.reply, std::move(values), checksum);
+}
+
+void ShardReplies::EncodeValues(WireFormat format, Message& reply) {
+  Buffer values = std::exchange(reply.frames, {}).front();
+  if (encoded_.values.data() != values.data() || encoded_.format != format) {
+    const std::span<const float> elements = values.As<float>();
+    Buffer frame = shard_.spares.Take(EncodedBytes(format, elements.size()));
+    Encode(format, elements, {frame.MutableData(), frame.size()});
+    const uint32_t checksum = FrameChecksum(frame);
+    encoded_ = {.values = std::move(values),
+                .format = format,
+                .frame = std::move(frame),
+                .checksum = checksum};
+  }
+  AddFrame(reply, encoded_.frame, encoded_.checksum);
+  if (reply.envelope.has_push_reply()) {
+    reply.envelope.mutable_push_reply()->set_value_format(ToProto(format));
+  } else {
+    reply.envelope.mutable_pull_reply()->set_value_format(ToProto(format));
+  }
 }
 
 absl::Status ShardReplies::AddScannedRows(const proto::RowScan& scan, Message& reply) {
@@ -188,6 +227,7 @@ void ShardReplies::Refuse(Message& reply, const absl::Status& why, Outbox& outbo
 void ShardReplies::ReleaseParked(absl::Time now, Outbox& outbox) {
   parked_.Take([&](const PendingReply& pending) { return IsFreshEnough(now, pending); },
                [&](PendingReply& pending) { SendWhenDurable(now, pending, outbox); });
+  encoded_ = {};
 }
 
 void ShardReplies::FollowContract(const Contract& contract) {
@@ -216,6 +256,7 @@ void ShardReplies::RefuseParked(const absl::Status& why, Outbox& outbox) {
 void ShardReplies::SendDurable(absl::Time now, Outbox& outbox) {
   undurable_.TakeDurable(
       durable(), [&](UndurableReply& complete) { SendNow(now, std::move(complete), outbox); });
+  encoded_ = {};
 }
 
 void ShardReplies::RefuseLateUndurable(absl::Time now, Outbox& outbox) {
@@ -267,6 +308,9 @@ void ShardReplies::SendNow(absl::Time now, UndurableReply complete, Outbox& outb
                                  ? *envelope.mutable_push_reply()->mutable_state()
                                  : *envelope.mutable_pull_reply()->mutable_state();
   state.set_age_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - complete.updated)));
+  if (complete.value_format != WireFormat::kFloat32) {
+    EncodeValues(complete.value_format, complete.reply);
+  }
   for (const Buffer& frame : complete.reply.frames) shard_.counters.reply_bytes += frame.size();
   outbox.Send(std::move(complete.reply));
 }

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/buffer.h"
 #include "common/contract/read_gate.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
+#include "common/tensor/wire_format.h"
 #include "server/shard/durability_queue.h"
 #include "server/shard/gradient_aggregator.h"
 #include "server/shard/parked_replies.h"
@@ -79,7 +82,13 @@ class ShardReplies {
   // Why it is not fresh enough, for users.
   std::string Missing(absl::Time now, const PendingReply& pending) const;
   Freshness FreshnessAt(absl::Time now) const;
-  void AddValues(PendingReply& pending);
+  // The format to send the values in: the one asked for where they are the reply's only frame, else
+  // float32.
+  WireFormat ValueFormatOf(const PendingReply& pending) const;
+  // Adds the float32 values; without a checksum where EncodeValues replaces them.
+  void AddValues(PendingReply& pending, WireFormat format);
+  // Precondition: the reply's only frame has its values, as float32.
+  void EncodeValues(WireFormat format, Message& reply);
   // The piece that a pull asks for. OUT_OF_RANGE: the reader has to begin again; and as
   // SparseShard::CheckScan.
   absl::Status AddScannedRows(const proto::RowScan& scan, Message& reply);
@@ -96,6 +105,15 @@ class ShardReplies {
   // Owned by the actor's thread.
   ParkedReplies parked_;
   DurabilityQueue undurable_;
+  // Values that were encoded last, for all readers that are answered at the same time. Empty
+  // between calls.
+  struct EncodedValues {
+    Buffer values;
+    WireFormat format = WireFormat::kFloat32;
+    Buffer frame;
+    uint32_t checksum = 0;
+  };
+  EncodedValues encoded_;
 };
 
 }  // namespace covey::server

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/contract/contract.h"
+#include "common/tensor/codec.h"
 #include "common/tensor/wire_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -124,6 +125,36 @@ TEST_F(ParameterClientTest, AGradientHasExactlyTheBytesOfItsFormat) {
   }
   const absl::Status refused =
       client_->Push(*table, gradient, {.format = WireFormat::kTopBlock}).Wait();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+}
+
+TEST_F(ParameterClientTest, ValuesComeInTheFormatOfThePull) {
+  constexpr uint64_t kElements = 1000;
+  proto::TableSpec spec = Spec("w");
+  spec.set_shape(0, kElements);
+  const absl::StatusOr<Table> table = client_->CreateTable(spec);
+  ASSERT_TRUE(table.ok()) << table.status();
+  std::vector<float> gradient(kElements);
+  for (size_t i = 0; i < kElements; ++i) gradient[i] = 1 / static_cast<float>(i + 3);
+  std::vector<float> exact(kElements);
+  ASSERT_TRUE(client_->PushPull(*table, gradient, exact).Wait().ok());
+  for (const WireFormat format : kWireFormats) {
+    if (NeedsFeedback(format)) continue;
+    std::vector<uint8_t> encoded(EncodedBytes(format, kElements));
+    std::vector<float> expected(kElements);
+    Encode(format, exact, encoded);
+    Decode(format, encoded, expected);
+    std::vector<float> pulled(kElements);
+    ASSERT_TRUE(client_->Pull(*table, pulled, {.format = format}).Wait().ok());
+    EXPECT_EQ(pulled, expected) << WireFormatName(format);
+    const std::vector<float> nothing(kElements);
+    std::vector<float> pushed(kElements);
+    ASSERT_TRUE(client_->PushPull(*table, nothing, pushed, {}, {.format = format}).Wait().ok());
+    EXPECT_EQ(pushed, expected) << WireFormatName(format);
+  }
+  // Also of an optimizer without slots.
+  const absl::Status refused =
+      client_->PullState(*table, exact, {.format = WireFormat::kBfloat16}).Wait();
   EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
 }
 

@@ -45,6 +45,19 @@ absl::Status CheckSpans(const Operation& operation, const std::string& name, uin
   return absl::OkStatus();
 }
 
+absl::Status CheckValueFormat(const Operation& operation, const std::string& name) {
+  if (operation.value_format == WireFormat::kFloat32) return absl::OkStatus();
+  const char* const why = operation.keyed              ? "rows travel as they are stored"
+                          : operation.slots > 0        ? "the optimizer's state is read in float32"
+                          : !operation.queries.empty() ? "answers have no wire format"
+                          : NeedsFeedback(operation.value_format) ? "that leaves out most values"
+                                                                  : nullptr;
+  if (why == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("table '", name, "': values cannot be read in ",
+                                                 WireFormatName(operation.value_format), ": ", why,
+                                                 "; leave the format of the pull at float32"));
+}
+
 absl::Status CheckFactors(const Operation& operation, const proto::Table& table,
                           uint64_t elements) {
   const Factors& factors = *operation.factors;
@@ -149,6 +162,7 @@ absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Tab
   const uint64_t elements = last.first_element() + last.element_count() - begin;
   COVEY_RETURN_IF_ERROR(operation.keyed ? CheckKeyed(operation, table)
                                         : CheckSpans(operation, name, elements));
+  COVEY_RETURN_IF_ERROR(CheckValueFormat(operation, name));
   if (operation.factors) COVEY_RETURN_IF_ERROR(CheckFactors(operation, table, elements));
   if (!IsRateFactor(operation.rate_factor)) {
     return absl::InvalidArgumentError(

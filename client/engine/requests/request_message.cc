@@ -94,6 +94,7 @@ void FillReadBound(const ShardRequest& request, proto::ReadBound& bound) {
   bound.set_min_version(std::max(read.min_version, request.version_floor).value());
   if (read.max_staleness) bound.set_max_staleness(*read.max_staleness);
   bound.set_max_age_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(read.max_age)));
+  bound.set_value_format(ToProto(request.owner->operation.value_format));
 }
 
 }  // namespace

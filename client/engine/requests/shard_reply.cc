@@ -16,6 +16,7 @@
 #include "common/base/status_macros.h"
 #include "common/net/frame_checksum.h"
 #include "common/tensor/codec.h"
+#include "common/tensor/wire_format_proto.h"
 #include "common/vectors/vector_proto.h"
 
 namespace covey::client {
@@ -24,8 +25,19 @@ namespace {
 // Values of this size do not stay in the caches until the last of them has arrived.
 constexpr size_t kPastCachesBytes = 32 << 20;
 
-size_t ValueBytes(const ShardRequest& request) {
-  return EncodedBytes(request.owner->row_type, request.element_count);
+// The format of the reply's values: the one that the request asks for, or float32, as a server
+// sends that does not know the former. Rows have the type of the table.
+WireFormat ValueFormatOf(const ShardRequest& request, const Message& reply) {
+  if (request.owner->operation.keyed) return request.owner->row_type;
+  const proto::WireFormat said = reply.envelope.has_push_reply()
+                                     ? reply.envelope.push_reply().value_format()
+                                     : reply.envelope.pull_reply().value_format();
+  const WireFormat asked = request.owner->operation.value_format;
+  return said == ToProto(asked) ? asked : WireFormat::kFloat32;
+}
+
+size_t ValueBytes(const ShardRequest& request, const Message& reply) {
+  return EncodedBytes(ValueFormatOf(request, reply), request.element_count);
 }
 
 // OK, or why the values are unusable and must be requested again.
@@ -62,6 +74,12 @@ absl::Status TakeRows(const ShardRequest& request, const Message& reply) {
 absl::Status TakeValues(const ShardRequest& request, const Message& reply) {
   if (request.owner->operation.keyed) return TakeRows(request, reply);
   const std::span<float> values = request.owner->operation.values;
+  if (const WireFormat format = ValueFormatOf(request, reply); format != WireFormat::kFloat32) {
+    COVEY_RETURN_IF_ERROR(CheckFrameChecksums(reply));
+    Decode(format, reply.frames[0].bytes(),
+           values.subspan(request.first_element, request.element_count));
+    return absl::OkStatus();
+  }
   const size_t array = values.size() / (1 + request.owner->operation.slots);
   size_t first = request.first_element;
   const CopyWay way =
@@ -110,15 +128,16 @@ Verdict TakeReply(const ShardRequest& request, const Message& reply, const Clust
               absl::UnavailableError("received; the values are still missing")};
     }
     const size_t frames = request.element_count == 0 ? 0 : 1 + request.owner->operation.slots;
-    const auto is_whole = [&](const Buffer& frame) { return frame.size() == ValueBytes(request); };
+    const size_t bytes = ValueBytes(request, reply);
+    const auto is_whole = [bytes](const Buffer& frame) { return frame.size() == bytes; };
     if (reply.frames.size() != frames ||
         !std::all_of(reply.frames.begin(), reply.frames.end(), is_whole)) {
-      return {Verdict::Kind::kFailed,
-              absl::InternalError(absl::StrCat(
-                  "shard ", request.shard.index.value(), " of table ", request.shard.table.value(),
-                  " answered with ", reply.frames.size(), " frames instead of ", frames, " of ",
-                  ValueBytes(request),
-                  " bytes; if the server is of an earlier version than this program, replace it"))};
+      return {
+          Verdict::Kind::kFailed,
+          absl::InternalError(absl::StrCat(
+              "shard ", request.shard.index.value(), " of table ", request.shard.table.value(),
+              " answered with ", reply.frames.size(), " frames instead of ", frames, " of ", bytes,
+              " bytes; if the server is of an earlier version than this program, replace it"))};
     }
   }
   if (absl::Status fit = CheckVersion(request, reply, view, counters); !fit.ok()) {
