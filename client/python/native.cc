@@ -293,6 +293,13 @@ covey_pull_options TakePullOptions(Arguments& in) {
   return options;
 }
 
+// Of a dense table.
+covey_pull_options TakeValueOptions(Arguments& in) {
+  covey_pull_options options = TakePullOptions(in);
+  options.format = in.Int();
+  return options;
+}
+
 PyObject* ClientPush(PyObject*, Given given, Py_ssize_t count) {
   Arguments in(given, count, 6);
   auto* const client = in.Take<covey_client>();
@@ -311,11 +318,11 @@ PyObject* ClientPush(PyObject*, Given given, Py_ssize_t count) {
 template <covey_code (*pull)(covey_client*, const covey_table*, float*, uint64_t,
                              const covey_pull_options*, covey_handle**, covey_error*)>
 PyObject* ClientPull(PyObject*, Given given, Py_ssize_t count) {
-  Arguments in(given, count, 7);
+  Arguments in(given, count, 8);
   auto* const client = in.Take<covey_client>();
   const auto* const table = in.Take<covey_table>();
   const Floats values = in.WritableFloats();
-  const covey_pull_options options = TakePullOptions(in);
+  const covey_pull_options options = TakeValueOptions(in);
   covey_handle* handle = nullptr;
   return in.Call(
       [&](covey_error* error) {
@@ -331,13 +338,13 @@ PyObject* TableSlots(PyObject*, Given given, Py_ssize_t count) {
 }
 
 PyObject* ClientPushPull(PyObject*, Given given, Py_ssize_t count) {
-  Arguments in(given, count, 11);
+  Arguments in(given, count, 12);
   auto* const client = in.Take<covey_client>();
   const auto* const table = in.Take<covey_table>();
   const Floats gradient = in.ReadOnlyFloats();
   const Floats values = in.WritableFloats();
   const covey_push_options push = TakePushOptions(in);
-  const covey_pull_options pull = TakePullOptions(in);
+  const covey_pull_options pull = TakeValueOptions(in);
   if (!in.failed() && gradient.elements != values.elements) {
     in.Fail("gradient has " + std::to_string(gradient.elements) + " elements, out has " +
             std::to_string(values.elements));
@@ -378,13 +385,13 @@ PyObject* ClientPushOuterProducts(PyObject*, Given given, Py_ssize_t count) {
 }
 
 PyObject* ClientPushPullOuterProducts(PyObject*, Given given, Py_ssize_t count) {
-  Arguments in(given, count, 13);
+  Arguments in(given, count, 14);
   auto* const client = in.Take<covey_client>();
   const auto* const table = in.Take<covey_table>();
   const covey_outer_products gradient = TakeOuterProducts(in);
   const Floats values = in.WritableFloats();
   const covey_push_options push = TakePushOptions(in);
-  const covey_pull_options pull = TakePullOptions(in);
+  const covey_pull_options pull = TakeValueOptions(in);
   covey_handle* handle = nullptr;
   return in.Call(
       [&](covey_error* error) {

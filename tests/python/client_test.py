@@ -57,6 +57,19 @@ class ClientTest(cluster.ProcessTest):
         self.client.flush()
         self.assertEqual([11.0] * _ELEMENTS, self.pulled())
 
+    def test_values_travel_in_the_format_of_the_pull(self):
+        self.table.push(_floats(-1 - 2 ** -10)).wait()
+        self.assertEqual([1 + 2 ** -10] * _ELEMENTS, self.pulled())
+        for read in (lambda out: self.table.pull(out, value_wire="bfloat16"),
+                     lambda out: self.table.push_pull(_floats(), out, value_wire="bfloat16")):
+            out = _floats()
+            read(out).wait()
+            self.assertEqual([1.0] * _ELEMENTS, list(out))
+        with self.assertRaisesRegex(covey.InvalidArgument, "topk: that leaves out most values"):
+            self.table.pull(_floats(), value_wire="topk").wait()
+        with self.assertRaisesRegex(ValueError, "value_wire is 'fp8'"):
+            self.table.pull(_floats(), value_wire="fp8")
+
     def test_uses_memory_in_place(self):
         values = _floats()
         address, elements = _native.address_of(values)

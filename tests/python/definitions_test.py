@@ -17,7 +17,7 @@ class DefinitionsTest(unittest.TestCase):
         self.assertEqual({
             "name": "w", "shape": [2, 3], "optimizer": {"kind": "SGD", "weight_decay": 0.0},
             "learning_rate": {"base": 1.0}, "contract": {"kind": "BUFFERED"}, "initializer": {},
-            "gradient_format": "WIRE_FLOAT32"}, _fields())
+            "gradient_format": "WIRE_FLOAT32", "value_format": "WIRE_FLOAT32"}, _fields())
 
     def test_a_scalar_is_one_element(self):
         self.assertEqual([1], json.loads(covey.TableSpec("w", ()).to_json())["shape"])
@@ -86,8 +86,10 @@ class DefinitionsTest(unittest.TestCase):
                                   ("scaled-float16", "WIRE_FLOAT16_BLOCK"),
                                   ("topk", "WIRE_TOP_BLOCK")):
             self.assertEqual(format_name, _fields(wire=wire)["gradient_format"])
-        with self.assertRaisesRegex(ValueError, "bfloat16"):
-            _fields(wire="fp16")
+        self.assertEqual("WIRE_BFLOAT16", _fields(value_wire="bfloat16")["value_format"])
+        for name in ("wire", "value_wire"):
+            with self.assertRaisesRegex(ValueError, f"^{name} is 'fp16'; use one of .*bfloat16"):
+                _fields(**{name: "fp16"})
 
 
 if __name__ == "__main__":

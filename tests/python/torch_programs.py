@@ -106,6 +106,28 @@ def like_one_process(make, schedule=None, max_norm=None):
                 "began_with": began_with, "norms": norms, "expected_norms": expected_norms}
 
 
+def rounded():
+    """Trains with values that travel as bfloat16."""
+    with covey.join() as worker:
+        model = _model(seed=worker.rank)
+        optimizer = _optimizer(model, worker, _sgd, value_wire="bfloat16")
+        refused = _refusal(optimizer.load_state_dict, {})
+        inputs, targets = _examples()
+        mine = slice(worker.group.rank, None, worker.group.size)
+        optimizer.samples = len(inputs[mine])
+        losses = []
+        for _ in range(30):
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(inputs[mine]), targets[mine]).backward()
+            optimizer.step()
+            with torch.no_grad():
+                losses.append(torch.nn.functional.mse_loss(model(inputs), targets).item())
+        is_rounded = [torch.equal(values, values.bfloat16().float())
+                      for values in model.parameters()]
+        optimizer.close()
+        return {"losses": losses, "is_rounded": is_rounded, "refused": refused}
+
+
 def _adasum(gradients):
     """Of the members' gradients of one parameter, by pairs."""
     while len(gradients) > 1:
@@ -717,7 +739,7 @@ PROGRAMS = {
         lambda parameters: torch.optim.RMSprop(parameters, lr=0.01, momentum=0.5), max_norm=0.5),
     "amsgrad": lambda: like_one_process(
         lambda parameters: torch.optim.Adam(parameters, lr=0.03, amsgrad=True)),
-    "own_state": own_state, "killed": killed,
+    "own_state": own_state, "killed": killed, "rounded": rounded,
     "warmup": lambda: like_one_process(_adamw_of_two_groups, _warmup),
     "steps": lambda: like_one_process(
         _sgd, lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 7, 0.5)),

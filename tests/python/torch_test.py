@@ -76,6 +76,14 @@ class TorchTest(worker_programs.WorkerProgramsTest):
         self.assertEqual(results[0]["losses"], results[1]["losses"])
         self.assertLess(results[0]["losses"][-1], 0.5 * results[0]["losses"][0])
 
+    def test_values_travel_in_fewer_bits(self):
+        results = self.results(1, 2, "rounded")
+        for result in results:
+            self.assertEqual({True}, set(result["is_rounded"]))
+            self.assertIn("value_wire is 'bfloat16', so the model has rounded", result["refused"])
+            self.assertLess(result["losses"][-1], 0.5 * result["losses"][0])
+        self.assertEqual(results[0]["losses"], results[1]["losses"])
+
     def test_adasum_is_that_of_the_members_gradients(self):
         for name, workers in (("adasum", 2), ("adasum", 3), ("adasum_program", 3)):
             for result in self.results(1, workers, name):

@@ -118,6 +118,9 @@ class VectorsTest(cluster.ProcessTest):
         result = table.push_pull_outer_product(left, right, wire="float16").wait()
         numpy.testing.assert_allclose(result.values, expected, atol=1e-2)
         self.assertTrue(result.durable)
+        exact = table.pull().wait().values
+        result = table.push_pull_outer_product(left, right * 0, value_wire="float16").wait()
+        numpy.testing.assert_array_equal(result.values, exact.astype(numpy.float16))
 
     def test_outer_products_say_what_does_not_fit(self):
         table = self.client.create_table(covey.TableSpec("matrix", (24, 40), covey.sgd(1), "async"))

@@ -17,6 +17,8 @@ void AddContract(ConfigFile& options, Contract* field);
 // --wire float32, float16, bfloat16, scaled-float16, int8, float8 or topk: the format of gradients
 // on the wire.
 void AddWireFormat(ConfigFile& options, WireFormat* field);
+// --value-wire, with the same names except topk: the wire format of values on their way back.
+void AddValueFormat(ConfigFile& options, WireFormat* field);
 
 // INVALID_ARGUMENT "--flag is 7; choose 1 to 5" unless low <= value <= high; NaN is in no range.
 absl::Status InRange(absl::string_view flag, double value, double low, double high);

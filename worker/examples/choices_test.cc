@@ -14,13 +14,17 @@ using ::testing::HasSubstr;
 TEST(ChoicesTest, ReadsFlags) {
   Contract contract;
   WireFormat wire = WireFormat::kFloat32;
+  WireFormat value_wire = WireFormat::kFloat32;
   ConfigFile options("example", "Tries.");
   AddContract(options, &contract);
   AddWireFormat(options, &wire);
+  AddValueFormat(options, &value_wire);
   const auto nothing = [](const char*) -> const char* { return nullptr; };
-  ASSERT_TRUE(options.Load({"--contract=ssp:2", "--wire", "int8"}, nothing).ok());
+  ASSERT_TRUE(
+      options.Load({"--contract=ssp:2", "--wire", "int8", "--value-wire=bfloat16"}, nothing).ok());
   EXPECT_EQ(contract, (Contract{.kind = Contract::Kind::kSsp, .staleness = 2}));
   EXPECT_EQ(wire, WireFormat::kInt8Block);
+  EXPECT_EQ(value_wire, WireFormat::kBfloat16);
   EXPECT_THAT(options.Print(), HasSubstr("ssp:2"));
   EXPECT_THAT(options.Print(), HasSubstr("int8"));
   EXPECT_THAT(std::string(options.Load({"--wire", "x"}, nothing).status().message()),

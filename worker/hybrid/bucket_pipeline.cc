@@ -36,6 +36,7 @@ BucketPipeline::BucketPipeline(Communicator& group, ServerLink& link, Config con
               .number = config.number,
               .name = std::move(config.name),
               .gradient = config.gradient,
+              .value_format = config.value_format,
               .combine = config.combine,
               .bucket = std::move(config.bucket),
               .update = std::move(config.update),

@@ -88,6 +88,7 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
     // "'hidden/weight'", for errors.
     std::string name;
     GradientFormat gradient;
+    WireFormat value_format = WireFormat::kFloat32;
     uint32_t lag = 0;
     Combine combine = Combine::kMean;
     std::unique_ptr<PartUpdate> update;

@@ -151,6 +151,9 @@ void BucketRun::StartGather(absl::Time now, const CollectiveId& id, Outbox& outb
   gather.deadline = task_.deadline;
   gather.algorithm = stages_.route.algorithm;
   gather.slice_bytes = stages_.route.slice_bytes;
+  // Parameters that only programs have travel as they are.
+  const bool is_programs_first = stages_.mean && !is_step();
+  gather.format = is_programs_first ? WireFormat::kFloat32 : stages_.value_format;
   gather.priority = static_cast<int>(stages_.bucket.position());
   gather.is_change_point = !input_.repeats;
   gather.arrived = [self = Pin()](absl::Time, const CollectiveResult& result, Outbox&) {

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
+#include "common/tensor/wire_format.h"
 #include "worker/group/communicator.h"
 #include "worker/hybrid/bucket_buffers.h"
 #include "worker/hybrid/gradient_clip.h"
@@ -40,6 +41,8 @@ struct BucketStages {
   // "'hidden/weight'", for errors.
   std::string name;
   GradientFormat gradient;
+  // The wire format of what the members' updates have made, in the all-gather.
+  WireFormat value_format = WireFormat::kFloat32;
   Combine combine = Combine::kMean;
   StepRoute route;
   Bucket bucket;

@@ -45,6 +45,7 @@ absl::Status HybridModel::Set(Definition definition, std::shared_ptr<const Clust
         .number = static_cast<uint32_t>(number),
         .name = NameOf(bucket, plan_),
         .gradient = table.gradient,
+        .value_format = table.value_format,
         .lag = definition_.options.lag,
         .combine = definition_.options.combine,
         .clip = clip_,

@@ -164,6 +164,60 @@ TEST(HybridModesTest, EncodedGradientsAreSmallerAndEverybodyHasTheSameBits) {
   }
 }
 
+TEST(HybridModesTest, EncodedValuesAreSmallerAndEverybodyHasTheSameBits) {
+  Fleet plain(3, SgdModel(0.25));
+  plain.PullAll();
+  Descend(plain, 10);
+  for (const auto format : {proto::WIRE_FLOAT16, proto::WIRE_BFLOAT16, proto::WIRE_INT8_BLOCK,
+                            proto::WIRE_FLOAT16_BLOCK, proto::WIRE_FLOAT8_BLOCK}) {
+    Model model = SgdModel(0.25);
+    model.spec.set_value_format(format);
+    Fleet encoded(3, model);
+    encoded.PullAll();
+    Descend(encoded, 10);
+    ExpectMembersAgree(encoded);
+    double worst = 0;
+    for (const auto& [key, values] : encoded.values) {
+      for (size_t i = 0; i < values.size(); ++i) {
+        worst = std::max<double>(worst, std::abs(values[i] - plain.values[key][i]));
+      }
+    }
+    EXPECT_GT(worst, 0);
+    EXPECT_LT(worst, format == proto::WIRE_FLOAT8_BLOCK ? 0.05 : 0.01);
+    EXPECT_EQ(encoded.server.push_bytes, plain.server.push_bytes);
+    if (format == proto::WIRE_FLOAT16 || format == proto::WIRE_BFLOAT16) {
+      EXPECT_EQ(2 * encoded.server.value_bytes, plain.server.value_bytes);
+    } else {
+      EXPECT_LT(encoded.server.value_bytes, plain.server.value_bytes);
+    }
+  }
+}
+
+// Members round what they send each other, and never what the next update begins with. A large
+// element fixes the unit of its block, 1; each step moves the others by a tenth of that.
+TEST(HybridModesTest, SmallStepsAddUpHoweverRoughlyValuesTravel) {
+  for (const auto& [name, synchronization] :
+       {std::pair("servers", Synchronization::kCentralized),
+        std::pair("members", Synchronization::kDistributed)}) {
+    Model model = SgdModel(1);
+    model.tables = {{8}, {8}};
+    model.spec.set_value_format(proto::WIRE_INT8_BLOCK);
+    Fleet fleet(2, model, {.synchronization = synchronization});
+    fleet.PullAll();
+    const std::vector<float>& values = fleet.values[{0, 0}];
+    const float first = values[1];
+    for (int step = 0; step < 200; ++step) {
+      fleet.Step({1, 1}, [step](uint32_t, size_t, std::vector<float>& gradient) {
+        std::fill(gradient.begin(), gradient.end(), -0.1f);
+        gradient[0] = step == 0 ? -127 : 0;
+      });
+    }
+    EXPECT_TRUE(fleet.AllOk());
+    ExpectMembersAgree(fleet);
+    EXPECT_NEAR(values[1] - first, 20, 1.5) << name;
+  }
+}
+
 TEST(HybridModesTest, AScaleForEachBlockKeepsGradientsOfAnySize) {
   // What the group pushes of gradients of size `unit` of sixteen samples, relative to their sum.
   const auto pushed = [](proto::WireFormat format, float unit) {

@@ -128,6 +128,24 @@ TEST(HybridProgramTest, EncodedMeansAreTheSameBitsOnAllMembers) {
   }
 }
 
+TEST(HybridProgramTest, MeansTravelBackInTheFormatOfValues) {
+  Model model;
+  model.spec.set_value_format(proto::WIRE_BFLOAT16);
+  Fleet fleet(3, model, ProgramOptions());
+  fleet.PullAll();
+  for (const auto& [key, values] : fleet.values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      EXPECT_EQ(values[i], Model::FirstValue(key.second, i)) << "the program's only copy";
+    }
+  }
+  fleet.Step({1, 1, 1}, [](uint32_t rank, size_t, std::vector<float>& gradient) {
+    std::fill(gradient.begin(), gradient.end(), 1 + static_cast<float>(rank) / 256);
+  });
+  EXPECT_TRUE(fleet.AllOk());
+  // 1 + 1 / 256 lies between two numbers of 8 bits; the even one is 1.
+  for (const auto& [key, values] : fleet.values) EXPECT_THAT(values, Each(1.0f));
+}
+
 TEST(HybridProgramTest, MeansAreClippedByTheGroupsNorm) {
   Fleet fleet(3, {}, ProgramOptions({.max_gradient_norm = 1.5}));
   fleet.PullAll();

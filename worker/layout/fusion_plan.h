@@ -14,7 +14,8 @@ namespace covey::worker {
 
 // The properties that tensors must share to be in one bucket.
 struct FusionKind {
-  WireFormat format = WireFormat::kFloat32;
+  WireFormat format = WireFormat::kFloat32;  // of gradients
+  WireFormat value_format = WireFormat::kFloat32;
   bool members_update = false;
   bool is_local = false;
 

@@ -44,7 +44,8 @@ TEST(FusionPlanTest, ABucketDoesNotReachFartherThanItsSpan) {
 TEST(FusionPlanTest, KindsStayApart) {
   const FusionKind plain;
   for (const FusionKind& other :
-       {FusionKind{.format = WireFormat::kFloat16}, FusionKind{.members_update = true},
+       {FusionKind{.format = WireFormat::kFloat16},
+        FusionKind{.value_format = WireFormat::kFloat16}, FusionKind{.members_update = true},
         FusionKind{.is_local = true}}) {
     const std::vector<FusionTensor> tensors = {{8, plain}, {8, other}, {8, plain}, {8, other}};
     EXPECT_THAT(PlanFusion(tensors, {}), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3)));

@@ -149,7 +149,7 @@ class FakeServer {
     reply.envelope.mutable_header()->set_node(kFakeServer);
     if (request.envelope.has_pull_request()) {
       const proto::PullRequest& pull = request.envelope.pull_request();
-      Frame(reply, shards_.at({pull.table(), pull.shard()}).values());
+      Frame(pull.read(), shards_.at({pull.table(), pull.shard()}).values(), reply);
       reply.envelope.mutable_pull_reply()->mutable_state()->set_version(
           std::max<uint64_t>(1, versions_[{pull.table(), pull.shard()}]));
       ++pulls;
@@ -174,7 +174,7 @@ class FakeServer {
       known = push.id().producer_incarnation();
       if (push.id().sequence() <= newest) {
         EXPECT_EQ(push.id().sequence(), newest) << "a step was repeated";
-        Frame(reply, shard.values());
+        Frame(push.read(), shard.values(), reply);
         body.mutable_state()->set_version(newest);
         body.set_has_values(true);
         body.set_durable(true);
@@ -203,7 +203,7 @@ class FakeServer {
     shard.Apply(sum, push.samples(), push.has_rate_factor() ? push.rate_factor() : 1);
     samples += push.samples();
     samples_of_table[push.id().table()] += push.samples();
-    Frame(reply, shard.values());
+    Frame(push.read(), shard.values(), reply);
     uint64_t& version = versions_[{push.id().table(), push.id().shard()}];
     version = std::max(version, push.step());
     body.mutable_state()->set_version(version);
@@ -229,13 +229,22 @@ class FakeServer {
   bool groups_merge = false;
   uint64_t samples = 0;  // of all pushes
   std::map<uint64_t, uint64_t> samples_of_table;
-  uint64_t push_bytes = 0;  // of gradients
+  uint64_t push_bytes = 0;   // of gradients
+  uint64_t value_bytes = 0;  // in replies
   uint64_t pulls = 0;
 
  private:
-  static void Frame(Message& reply, const std::vector<float>& values) {
-    reply.frames.push_back(Buffer::CopyOf(
-        {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)}));
+  void Frame(const proto::ReadBound& read, const std::vector<float>& values, Message& reply) {
+    const WireFormat format = WireFormatFromProto(read.value_format()).value();
+    Buffer frame = Buffer::Allocate(EncodedBytes(format, values.size()));
+    Encode(format, values, {frame.MutableData(), frame.size()});
+    value_bytes += frame.size();
+    reply.frames.push_back(std::move(frame));
+    if (reply.envelope.has_push_reply()) {
+      reply.envelope.mutable_push_reply()->set_value_format(read.value_format());
+    } else {
+      reply.envelope.mutable_pull_reply()->set_value_format(read.value_format());
+    }
     SetFrameChecksums(reply);
   }
 

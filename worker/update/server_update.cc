@@ -6,8 +6,8 @@
 namespace covey::worker {
 
 ServerUpdate::ServerUpdate(ServerLink& link, std::vector<PartShards> shards,
-                           const GradientFormat& format)
-    : link_(link), shards_(std::move(shards)), format_(format) {
+                           const GradientFormat& format, WireFormat value_format)
+    : link_(link), shards_(std::move(shards)), format_(format), value_format_(value_format) {
   if (!format.error_feedback || shards_.empty()) return;
   const PartRange last = shards_.back().elements;
   residual_.assign(last.first + last.count, 0);
@@ -22,6 +22,7 @@ void ServerUpdate::Apply(absl::Time now, PartStep step, Outbox& outbox) {
     operation.samples = step.samples;
     operation.rate_factor = step.RateFactorOf(shards.piece);
     operation.format = format_.At(step.step);
+    operation.value_format = value_format_;
     operation.deadline = step.deadline;
     if (!step.sum.empty()) {
       operation.gradient = step.sum.subspan(range.first, range.count);

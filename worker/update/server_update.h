@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/cluster/ids.h"
+#include "common/tensor/wire_format.h"
 #include "worker/layout/gradient_format.h"
 #include "worker/layout/part_map.h"
 #include "worker/update/part_update.h"
@@ -40,7 +41,8 @@ inline client::Operation OperationOn(const PartShards& shards, std::span<float> 
 // The servers update: the part's shards are pushed to them, and the replies have the new values.
 class ServerUpdate : public PartUpdate {
  public:
-  ServerUpdate(ServerLink& link, std::vector<PartShards> shards, const GradientFormat& format);
+  ServerUpdate(ServerLink& link, std::vector<PartShards> shards, const GradientFormat& format,
+               WireFormat value_format = WireFormat::kFloat32);
 
   void Apply(absl::Time now, PartStep step, Outbox& outbox) override;
   void Fetch(absl::Time now, PartStep step, Outbox& outbox) override;
@@ -49,6 +51,7 @@ class ServerUpdate : public PartUpdate {
   ServerLink& link_;
   const std::vector<PartShards> shards_;
   const GradientFormat format_;
+  const WireFormat value_format_;
   std::vector<float> residual_;  // rounding errors of the part; empty = none are kept
 };
 

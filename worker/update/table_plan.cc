@@ -21,6 +21,22 @@ bool FeedsBack(ErrorFeedback when, WireFormat format) {
          format == WireFormat::kFloat8Block || format == WireFormat::kTopBlock;
 }
 
+// Of mean gradients for the program, which nothing brings later: formats that keep elements of any
+// size, with 8 bits at least.
+absl::Status CheckMeanFormat(const TableDefinition& definition) {
+  const WireFormat format = definition.value_format;
+  if (format == WireFormat::kFloat32 || format == WireFormat::kBfloat16 ||
+      format == WireFormat::kFloat16Block) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("table '", definition.name, "': where the program updates, mean gradients in ",
+                   WireFormatName(format),
+                   " would lose small elements in each step, or become infinite; choose ",
+                   WireFormatName(WireFormat::kBfloat16), " or ",
+                   WireFormatName(WireFormat::kFloat16Block), " as the format of values"));
+}
+
 absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, const proto::ClusterView& view,
                                     const HybridOptions& options) {
   const int groups = view.groups_size();
@@ -28,6 +44,7 @@ absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, const proto::Clus
   const Contract& contract = definition.contract;
   TablePlan plan;
   plan.gradient.format = definition.gradient_format;
+  plan.value_format = definition.value_format;
   plan.gradient.error_feedback = FeedsBack(options.error_feedback, definition.gradient_format);
   if (NeedsFeedback(plan.gradient.format) && !plan.gradient.error_feedback) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -45,6 +62,7 @@ absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, const proto::Clus
                      " with ", groups, " groups. Use centralized synchronization"));
   }
   if (mode == Synchronization::kProgram) {
+    COVEY_RETURN_IF_ERROR(CheckMeanFormat(definition));
     plan.program_mean = {.refuses_non_finite = definition.refuses_non_finite};
   }
   if (mode == Synchronization::kDistributed) {
@@ -152,7 +170,8 @@ absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket, con
                                            std::move(refuses_non_finite));
   }
   if (!plan.member_optimizer) {
-    return std::make_unique<ServerUpdate>(link, std::move(shards), plan.gradient);
+    return std::make_unique<ServerUpdate>(link, std::move(shards), plan.gradient,
+                                          plan.value_format);
   }
   std::vector<MemberShards::Config> owned;
   for (const ShardRun& run : bucket.runs[group.rank()])

@@ -27,6 +27,8 @@ namespace covey::worker {
 // table's place in the model, so the same on all members. Pure.
 struct TablePlan {
   GradientFormat gradient;
+  // The wire format of new values; where the program updates, of mean gradients.
+  WireFormat value_format = WireFormat::kFloat32;
   // Set if the members run an optimizer on their parts: the table's (distributed), or the inner
   // one.
   std::optional<MemberShards::Config> member_optimizer;
@@ -40,6 +42,7 @@ struct TablePlan {
 
   FusionKind kind() const {
     return {.format = gradient.format,
+            .value_format = value_format,
             .members_update = member_optimizer.has_value(),
             .is_local = rounds.has_value()};
   }

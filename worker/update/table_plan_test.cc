@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/update/table_plan.h"
 
+#include "common/tensor/codec.h"
+#include "common/tensor/wire_format_proto.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/layout/gradient_format.h"
@@ -157,11 +159,29 @@ TEST(TablePlanTest, UnlikeTablesDoNotShareABucket) {
   half.mutable_spec()->set_gradient_format(proto::WIRE_FLOAT16);
   proto::Table local = TableWith(proto::Contract::LOCAL);
   local.mutable_spec()->mutable_contract()->set_local_steps(1);
-  const auto plans = Plan({TableWith(proto::Contract::ASYNC), half, local}, 1, {});
+  proto::Table half_back = TableWith(proto::Contract::ASYNC);
+  half_back.mutable_spec()->set_value_format(proto::WIRE_FLOAT16);
+  const auto plans = Plan({TableWith(proto::Contract::ASYNC), half, local, half_back}, 1, {});
   ASSERT_TRUE(plans.ok()) << plans.status();
-  EXPECT_NE((*plans)[0].kind(), (*plans)[1].kind());
-  EXPECT_NE((*plans)[0].kind(), (*plans)[2].kind());
-  EXPECT_NE((*plans)[1].kind(), (*plans)[2].kind());
+  for (size_t i = 0; i < plans->size(); ++i) {
+    for (size_t j = 0; j < i; ++j) EXPECT_NE((*plans)[i].kind(), (*plans)[j].kind());
+  }
+}
+
+TEST(TablePlanTest, MeansForTheProgramTravelInFormatsThatKeepSmallElements) {
+  const HybridOptions options{.synchronization = Synchronization::kProgram};
+  for (const WireFormat format : kWireFormats) {
+    if (NeedsFeedback(format)) continue;
+    proto::Table table = TableWith(proto::Contract::BSP);
+    table.mutable_spec()->set_value_format(ToProto(format));
+    EXPECT_TRUE(Plan({table}, 1, {}).ok()) << WireFormatName(format);
+    const bool keeps = format == WireFormat::kFloat32 || format == WireFormat::kBfloat16 ||
+                       format == WireFormat::kFloat16Block;
+    const auto planned = Plan({table}, 1, options);
+    EXPECT_EQ(planned.ok(), keeps) << WireFormatName(format);
+    if (keeps) continue;
+    EXPECT_THAT(planned.status().message(), HasSubstr("choose bfloat16 or scaled-float16"));
+  }
 }
 
 TEST(TablePlanTest, AnUnknownFormatIsRefused) {

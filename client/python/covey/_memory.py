@@ -20,14 +20,14 @@ WIRE_FORMATS = {"float32": 0, "float16": 1, "bfloat16": 2, "int8": 3, "scaled-fl
                 "float8": 5, "topk": 6}
 
 
-def wire_number(wire: str | None, absent: int) -> int:
-    """The number of a wire format."""
+def wire_number(wire: str | None, absent: int, argument: str = "wire") -> int:
+    """The number of a wire format, which the caller's argument of this name says."""
     if wire is None:
         return absent
     try:
         return WIRE_FORMATS[wire]
     except KeyError:
-        raise ValueError(f"wire is {wire!r}; use one of {', '.join(WIRE_FORMATS)}") from None
+        raise ValueError(f"{argument} is {wire!r}; use one of {', '.join(WIRE_FORMATS)}") from None
 
 
 def operation_number(op: str) -> int:

@@ -182,6 +182,9 @@ class TableSpec:
         norm_gate: keeps out pushes that are far larger than usual: from norm_gate(). None = none
             is kept out.
         extra: further fields of TableSpec in proto/table.proto, by their names there.
+        value_wire: how values travel to members of groups, and from member to member, in the
+            formats of `wire` except "topk". Servers keep float32. With update="program" it is the
+            mean gradient that travels so, as "bfloat16" or "scaled-float16". Not for "local:H".
     """
 
     name: str
@@ -195,10 +198,12 @@ class TableSpec:
     replicas: int = 0
     norm_gate: dict[str, Any] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+    value_wire: str = "float32"
 
     def to_json(self) -> str:
         """As libcovey reads it."""
         fields = _common_fields(self)
+        fields["value_format"] = _choice("value_wire", self.value_wire, _WIRE)
         fields["shape"] = [int(extent) for extent in self.shape] or [1]
         return json.dumps({**fields, **self.extra})
 
@@ -300,15 +305,13 @@ def _common_fields(spec: TableSpec | SparseTableSpec) -> dict[str, Any]:
         initializer = {"kind": "GIVEN"}
     elif isinstance(initializer, (int, float)):
         initializer = {"kind": "CONSTANT", "a": float(initializer)}
-    if spec.wire not in _WIRE:
-        raise ValueError(f"wire is {spec.wire!r}; use one of {', '.join(_WIRE)}")
     fields = {
         "name": spec.name,
         "optimizer": spec.optimizer._fields(),
         "learning_rate": {"base": spec.optimizer.learning_rate, **spec.schedule},
         "contract": _contract(spec.contract),
         "initializer": initializer,
-        "gradient_format": _WIRE[spec.wire],
+        "gradient_format": _choice("wire", spec.wire, _WIRE),
     }
     if spec.inner_optimizer is not None:
         fields["inner_optimizer"] = spec.inner_optimizer._fields()

@@ -70,7 +70,8 @@ class Table:
         return Handle(native, gradient)
 
     def pull(self, out: Any = None, *, min_version: int = 0, staleness: int | None = None,
-             max_age: float = 0.0, timeout: float | None = None) -> Handle:
+             max_age: float = 0.0, value_wire: str | None = None,
+             timeout: float | None = None) -> Handle:
         """Starts to read the values into `out`, or into a new array of the table's shape.
 
         Args:
@@ -78,6 +79,8 @@ class Table:
             min_version: the least version of every shard.
             staleness: replaces the contract's bound.
             max_age: longest time since a shard's last update, in seconds; 0 = any.
+            value_wire: how the values travel, in the formats of push's `wire`; the servers keep
+                float32.
             timeout: as for push.
         """
         out = self._new() if out is None else out
@@ -85,7 +88,7 @@ class Table:
         native = _native.client_pull(
             self._client._native, self._native, memory,
             CONTRACT_DECIDES if staleness is None else staleness, min_version, max_age,
-            timeout_number(timeout))
+            timeout_number(timeout), wire_number(value_wire, 0, "value_wire"))
         return Handle(native, out, out)
 
     def pull_state(self, out: Any = None, *, timeout: float | None = None) -> Handle:
@@ -105,19 +108,21 @@ class Table:
             out = numpy.empty((1 + self.slots, *self.shape), numpy.float32)
         native = _native.client_pull_state(
             self._client._native, self._native, floats(out, "out", writable=True),
-            CONTRACT_DECIDES, 0, 0.0, timeout_number(timeout))
+            CONTRACT_DECIDES, 0, 0.0, timeout_number(timeout), wire_number(None, 0))
         return Handle(native, out, out)
 
     def push_pull(self, gradient: Any, out: Any = None, *, samples: int = 1,
                   wire: str | None = None, min_version: int = 0, staleness: int | None = None,
-                  max_age: float = 0.0, timeout: float | None = None) -> Handle:
+                  max_age: float = 0.0, value_wire: str | None = None,
+                  timeout: float | None = None) -> Handle:
         """push and pull in one round trip: the gradient is applied, then the values are read."""
         out = self._new() if out is None else out
         deadline = timeout_number(timeout)
         native = _native.client_push_pull(
             self._client._native, self._native, floats(gradient, "gradient", writable=False),
             floats(out, "out", writable=True), wire_number(wire, 0), samples, deadline,
-            CONTRACT_DECIDES if staleness is None else staleness, min_version, max_age, deadline)
+            CONTRACT_DECIDES if staleness is None else staleness, min_version, max_age, deadline,
+            wire_number(value_wire, 0, "value_wire"))
         return Handle(native, (gradient, out), out)
 
     def push_outer_product(self, left: Any, right: Any, *, samples: int = 1,
@@ -149,6 +154,7 @@ class Table:
     def push_pull_outer_product(self, left: Any, right: Any, out: Any = None, *, samples: int = 1,
                                 wire: str | None = None, min_version: int = 0,
                                 staleness: int | None = None, max_age: float = 0.0,
+                                value_wire: str | None = None,
                                 timeout: float | None = None) -> Handle:
         """push_outer_product and pull in one round trip."""
         out = self._new() if out is None else out
@@ -158,7 +164,8 @@ class Table:
             self._client._native, self._native, floats(left, "left", writable=False),
             floats(right, "right", writable=False), terms, floats(out, "out", writable=True),
             wire_number(wire, 0), samples, deadline,
-            CONTRACT_DECIDES if staleness is None else staleness, min_version, max_age, deadline)
+            CONTRACT_DECIDES if staleness is None else staleness, min_version, max_age, deadline,
+            wire_number(value_wire, 0, "value_wire"))
         return Handle(native, (left, right, out), out)
 
     def _new(self) -> Any:

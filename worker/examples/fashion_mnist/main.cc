@@ -34,7 +34,8 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
       {"contract", ContractName(options.contract)},
       {"groups", worker.groups()},
       {"workers", worker.size()},
-      {"wire", WireFormatName(options.wire)}};
+      {"wire", WireFormatName(options.wire)},
+      {"value_wire", WireFormatName(options.value_wire)}};
   const client::StepTimes& times = outcome.step_times;
   if (times.total() > 0) {
     json["step_times"] = {

@@ -59,6 +59,7 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("automatic-momentum", &automatic_momentum,
               "under ssp and async, servers subtract the momentum that asynchrony adds");
   examples::AddWireFormat(options, &wire);
+  examples::AddValueFormat(options, &value_wire);
   options.Add("loss-scale", &loss_scale,
               "factor of the loss, which the learning rate makes good; for --wire float16");
   options.Add("update-on-members", &update_on_members,

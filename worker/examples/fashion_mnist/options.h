@@ -42,6 +42,8 @@ struct Options {
   bool automatic_momentum = true;
   // The gradients' format on the wire; less than 32 bits sends less and rounds more.
   WireFormat wire = WireFormat::kFloat32;
+  // The wire format of values on their way back.
+  WireFormat value_wire = WireFormat::kFloat32;
   // Factor of the loss, 1e-6 to 1e9; the learning rate is divided by it. With `wire` float16 it
   // keeps the sums of gradients in the range of the format, as torch.amp.GradScaler does; formats
   // with scales of their own, and float32, need none.

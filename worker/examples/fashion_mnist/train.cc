@@ -72,6 +72,7 @@ proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, ui
   spec.mutable_asynchrony()->set_automatic_momentum(options.contract.AppliesOnArrival() &&
                                                     options.automatic_momentum);
   spec.set_gradient_format(ToProto(options.wire));
+  spec.set_value_format(ToProto(options.value_wire));
   return spec;
 }
 

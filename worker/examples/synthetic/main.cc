@@ -77,6 +77,7 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
       {"model_bytes", options.tensors * options.tensor_kib * 1024},
       {"contract", ContractName(options.contract)},
       {"wire", WireFormatName(options.wire)},
+      {"value_wire", WireFormatName(options.value_wire)},
       {"groups", worker.groups()},
       {"workers", worker.size()},
       {"by_group", std::move(groups)},

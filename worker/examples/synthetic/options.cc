@@ -107,6 +107,7 @@ void Options::AddTo(ConfigFile& options) {
                 "workers that hang once: RANK:STEP:SECONDS,...");
   examples::AddContract(options, &contract);
   examples::AddWireFormat(options, &wire);
+  examples::AddValueFormat(options, &value_wire);
   options.Add("update-on-members", &update_on_members,
               "members run the optimizer instead of servers; for one group under bsp");
   options.Add("lag", &lag, "steps by which the values lag: 0 or 1");

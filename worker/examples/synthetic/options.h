@@ -52,6 +52,8 @@ struct Options {
   // take the mean of the groups' values once a round.
   Contract contract;
   WireFormat wire = WireFormat::kFloat32;
+  // The wire format of values on their way back.
+  WireFormat value_wire = WireFormat::kFloat32;
   // True: the group's members run the optimizer, each for its part, and servers only provide the
   // initial values; for one group under bsp.
   bool update_on_members = false;

@@ -52,6 +52,7 @@ proto::TableSpec TableOf(const Options& options, size_t tensor) {
   }
   *spec.mutable_contract() = ContractToProto(options.contract);
   spec.set_gradient_format(ToProto(options.wire));
+  spec.set_value_format(ToProto(options.value_wire));
   return spec;
 }
 

@@ -124,7 +124,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def __init__(self, optimizer: torch.optim.Optimizer,
                  named_parameters: Iterable[tuple[str, torch.nn.Parameter]], *, worker: Worker,
                  update: str = "auto", contract: str | None = None, prefix: str = "model",
-                 wire: str = "float32",
+                 wire: str = "float32", value_wire: str = "float32",
                  schedule: dict[str, Any] | None = None, outer: Optimizer | None = None,
                  accumulate: int = 1, samples_per_step: int | None = None, lag: int = 0,
                  overlap: bool | str = "auto", replicas: int = 0,
@@ -148,6 +148,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
             prefix: tables are called prefix/name.
             wire: how gradients travel: "float32", "float16", "bfloat16", "scaled-float16", "int8",
                 "float8" or "topk".
+            value_wire: how values travel back to the members, in the formats of `wire` except
+                "topk"; with update="program" the mean gradients, as "bfloat16" or "scaled-float16".
+                With update="servers" the model's parameters are rounded to it. Not for "local:H".
             schedule: of the learning rate, in samples: covey.cosine(...) and so on.
             outer: for "local:H", the optimizer of the groups' changes; nesterov(0.7, 0.9) if None.
             accumulate: calls of backward() per step. Divide the loss by it, as usual.
@@ -197,6 +200,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             # Values of an earlier run, or of an optimizer before this one, are not this one's.
             prefix = f"{prefix}-{worker.group.id}.{next(_programs)}"
         self._is_local = is_local
+        self._value_wire = value_wire
         self._prefix = prefix
         self._slots: list[_Slot] = []
         self._staging = Staging(self._leave)
@@ -218,7 +222,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
                     (outer or nesterov(0.7, 0.9)) if is_local else server_side, contract,
                     schedule=schedule or {},
                     inner_optimizer=server_side if is_local else None,
-                    initializer="given", wire=wire, replicas=replicas)
+                    initializer="given", wire=wire, value_wire=value_wire,
+                    replicas=replicas)
                 self._slots.append(slot)
                 self._specs.append(spec)
         if len({slot.name for slot in self._slots}) < len(self._slots):
@@ -346,8 +351,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         Raises:
             ValueError: a parameter's shape, the optimizer, or an option beside the rate differs;
                 samples are missing; or a number is not finite. Nothing has changed then.
-            FailedPrecondition: steps were made; or the contract is "local", under which members
-                keep their state.
+            FailedPrecondition: steps were made; the contract is "local", under which members keep
+                their state; or values travel in fewer bits (value_wire), so that the model has
+                rounded ones.
             DeadlineExceeded: a member has not called it; start the job again.
         """
         if self._plain is not None:
@@ -362,6 +368,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._begun or self.steps_taken > 0:
             raise FailedPrecondition("steps were made before load_state_dict(); call it right after "
                                      "the optimizer is made, on all members")
+        if self._value_wire != "float32":
+            raise FailedPrecondition(f"value_wire is {self._value_wire!r}, so the model has rounded "
+                                     "values by now; let the plain optimizer load the state before "
+                                     "it is passed to DistributedOptimizer")
         saved = self._groups_in(state_dict)
         states = self._states_in(state_dict)
         for group, options in zip(self.param_groups, saved):
