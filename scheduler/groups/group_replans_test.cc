@@ -477,7 +477,25 @@ TEST_F(GroupReplansTest, TellsByWhatItPlans) {
   EXPECT_GT(status.plan().next_ms(), 20'000u);
   EXPECT_DOUBLE_EQ(status.plan().pushed_bytes(), 4000);
   ASSERT_EQ(status.plan().sources_size(), 5);
-  EXPECT_EQ(status.plan().sources(3), "gradient: 0.004 MB, tables: 1; servers: 1");
+  EXPECT_EQ(status.plan().sources(3), "each way: 0.004 MB, tables: 1; servers: 1");
+}
+
+TEST_F(GroupReplansTest, BytesAreThoseOfTheTablesFormats) {
+  proto::Table& table = *state_.mutable_view()->mutable_tables(0);
+  table.mutable_spec()->set_gradient_format(proto::WIRE_BFLOAT16);
+  const auto model = [this] { return measurements_.Inputs(now_, measurements_.Workers()).model; };
+  // 2000 there, 4000 back.
+  EXPECT_DOUBLE_EQ(model().gradient_bytes, 3000);
+  EXPECT_DOUBLE_EQ(model().pushed_bytes, 3000);
+  table.mutable_spec()->set_value_format(proto::WIRE_BFLOAT16);
+  EXPECT_DOUBLE_EQ(model().gradient_bytes, 2000);
+  EXPECT_DOUBLE_EQ(model().pushed_bytes, 2000);
+  SetContract("local:8", table);
+  *table.mutable_spec()->mutable_contract() = table.contract();
+  table.mutable_spec()->mutable_inner_optimizer()->set_kind(proto::Optimizer::SGD);
+  table.mutable_spec()->mutable_inner_learning_rate()->set_base(0.1);
+  EXPECT_DOUBLE_EQ(model().gradient_bytes, 2000);
+  EXPECT_DOUBLE_EQ(model().pushed_bytes, 500) << "rounds travel as float32";
 }
 
 TEST_F(GroupReplansTest, ServersHaveTheFastestLinkAndRoundsPushOnce) {

@@ -220,15 +220,23 @@ void PlanMeasurements::AddTables(PlanInputs& inputs) const {
       ++sparse;
       continue;
     }
+    const auto bytes_in = [elements = definition->elements](WireFormat format) {
+      return static_cast<double>(EncodedBytes(format, elements));
+    };
+    // Mean bytes of the two directions: gradients go out, and values come back.
     const double bytes =
-        static_cast<double>(EncodedBytes(definition->gradient_format, definition->elements));
+        (bytes_in(definition->gradient_format) + bytes_in(definition->value_format)) / 2;
     model.gradient_bytes += bytes;
-    model.pushed_bytes += bytes / static_cast<double>(contract.local_steps);
+    const bool is_local = contract.kind == Contract::Kind::kLocal;
+    // Rounds travel as float32.
+    model.pushed_bytes +=
+        is_local ? bytes_in(WireFormat::kFloat32) / static_cast<double>(contract.local_steps)
+                 : bytes;
   }
   model.groups_in_step = !waiting.empty();
   model.server_seconds_per_group = 2 * model.pushed_bytes / (servers * link_speed);
   inputs.sources.push_back(absl::StrFormat(
-      "gradient: %.4g MB, tables: %d%s; servers: %.0f", model.gradient_bytes / 1e6,
+      "each way: %.4g MB, tables: %d%s; servers: %.0f", model.gradient_bytes / 1e6,
       state_.view().tables_size(),
       sparse == 0 ? "" : absl::StrFormat(", without the rows of %d sparse ones", sparse), servers));
   inputs.sources.push_back(
