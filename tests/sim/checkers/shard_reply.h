@@ -5,9 +5,12 @@
 #include <optional>
 #include <span>
 
+#include "common/base/buffer.h"
 #include "common/cluster/ids.h"
 #include "common/net/frame_checksum.h"
 #include "common/net/message.h"
+#include "common/tensor/codec.h"
+#include "common/tensor/wire_format_proto.h"
 
 namespace covey::sim {
 
@@ -25,9 +28,17 @@ struct ShardReply {
   const proto::ShardState* state = nullptr;
   // Of the reply to a push, else null.
   const proto::PushReply* push = nullptr;
-  // The shard's values, empty when none were requested.
+  // The shard's values, decoded; empty when none were requested.
   std::span<const float> values;
+  Buffer decoded;  // where they lie, unless in the message
 };
+
+// float32, or one of the formats of 2 bytes: workloads ask servers for no others.
+inline WireFormat ValueFormatOf(const proto::Envelope& reply) {
+  return WireFormatFromProto(reply.has_push_reply() ? reply.push_reply().value_format()
+                                                    : reply.pull_reply().value_format())
+      .value();
+}
 
 // Nothing when `message` is no such reply. Refers into `message`.
 inline std::optional<ShardReply> ReadShardReply(const Message& message) {
@@ -47,7 +58,16 @@ inline std::optional<ShardReply> ReadShardReply(const Message& message) {
     return std::nullopt;
   }
   reply.history.generation = reply.state->generation();
-  if (message.frames.size() == 1) reply.values = message.frames[0].As<float>();
+  if (message.frames.size() != 1) return reply;
+  const Buffer& frame = message.frames[0];
+  const WireFormat format = ValueFormatOf(envelope);
+  if (format == WireFormat::kFloat32) {
+    reply.values = frame.As<float>();
+  } else {
+    reply.decoded = Buffer::Allocate(frame.size() / 2 * sizeof(float));
+    Decode(format, frame.bytes(), reply.decoded.MutableAs<float>());
+    reply.values = reply.decoded.As<float>();
+  }
   return reply;
 }
 

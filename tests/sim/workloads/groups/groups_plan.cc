@@ -21,6 +21,7 @@ constexpr uint32_t kLateWorkersMax = 3;
 constexpr uint32_t kElasticPositions = 10;
 constexpr uint64_t kByProgramStream = 7;
 constexpr uint64_t kAutotuneStream = 8;
+constexpr uint64_t kValueFormatStream = 9;
 
 Contract DrawContract(Random& random, uint32_t groups) {
   switch (random.Below(4)) {
@@ -74,6 +75,19 @@ void DrawByProgram(Random random, GroupsPlan& plan) {
   for (GroupsPlan::Table& table : plan.tables) table.contract = {.kind = Contract::Kind::kBsp};
 }
 
+// Servers send values of 2 bytes only, and only of tables whose pushes are applied one by one: such
+// values are ones and zeros, which these formats keep, and the servers' checkers compare exactly.
+void DrawValueFormat(const GroupsPlan& plan, Random& random, GroupsPlan::Table& table) {
+  const bool servers_send = !plan.by_program() && !plan.distributed();
+  if (!random.Chance(0.5) || (servers_send && !table.contract.AppliesOnArrival())) return;
+  if (plan.distributed()) {
+    table.value_format = kDrawnFormats[random.Below(std::size(kDrawnFormats))];
+  } else {
+    const bool is_half = servers_send && random.Chance(0.5);
+    table.value_format = is_half ? WireFormat::kFloat16 : WireFormat::kBfloat16;
+  }
+}
+
 absl::string_view ModeOf(const GroupsPlan& plan) {
   if (plan.by_program()) return "program";
   return plan.distributed() ? "distributed" : "centralized";
@@ -102,6 +116,7 @@ proto::TableSpec GroupsPlan::Spec(size_t table) const {
   spec.mutable_learning_rate()->set_base(1);
   *spec.mutable_contract() = ContractToProto(tables[table].contract);
   spec.set_gradient_format(ToProto(tables[table].format));
+  spec.set_value_format(ToProto(tables[table].value_format));
   spec.set_shard_bytes(elements() * sizeof(float));
   SetReplicas(tables[table].replicas, spec);
   return spec;
@@ -111,6 +126,7 @@ GroupsPlan DrawGroupsPlan(Random random) {
   GroupsPlan plan;
   const Random by_program = random.Split(kByProgramStream);
   Random autotune = random.Split(kAutotuneStream);
+  Random value_format = random.Split(kValueFormatStream);
   plan.groups = 1 + static_cast<uint32_t>(random.Below(kGroupsMax));
   plan.members = 1 + static_cast<uint32_t>(random.Below(kMembersMax));
   const bool distributed = plan.groups == 1 && random.Chance(0.4);
@@ -141,6 +157,7 @@ GroupsPlan DrawGroupsPlan(Random random) {
   if (plan.away) plan.patience += absl::Seconds(3);
   DrawByProgram(by_program, plan);
   plan.hybrid.autotune = autotune.Chance(0.3);
+  for (GroupsPlan::Table& table : plan.tables) DrawValueFormat(plan, value_format, table);
   return plan;
 }
 
@@ -148,7 +165,8 @@ std::string Describe(const GroupsPlan& plan) {
   std::string tables;
   for (const GroupsPlan::Table& table : plan.tables) {
     absl::StrAppend(&tables, " ", table.shards, "x", ContractName(table.contract), "/",
-                    WireFormatName(table.format), "/r", table.replicas);
+                    WireFormatName(table.format), "/", WireFormatName(table.value_format), "/r",
+                    table.replicas);
   }
   return absl::StrCat(
       "groups=", plan.groups, " members=", plan.members, " tables:", tables,

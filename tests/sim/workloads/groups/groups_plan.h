@@ -20,7 +20,8 @@ struct GroupsPlan {
   struct Table {
     uint32_t shards = 1;
     Contract contract;
-    WireFormat format = WireFormat::kFloat32;
+    WireFormat format = WireFormat::kFloat32;  // of gradients
+    WireFormat value_format = WireFormat::kFloat32;
     uint32_t replicas = 0;  // of each shard; 0 = the default
   };
 
