@@ -334,8 +334,9 @@ absl::StatusOr<Outcome> Train(Worker& worker, const worker::WorkerConfig& config
     return Training(worker, options, surroundings, training, test, nullptr).Run();
   }
   COVEY_ASSIGN_OR_RETURN(const auto client, examples::ConnectBesideWorker(config));
-  COVEY_ASSIGN_OR_RETURN(
-      Tally reached, Tally::Open(*client, examples::TallySpec("fashion_mnist/target_reached", 1)));
+  // A run that goes on from a snapshot may have another target than the one before.
+  const std::string name = absl::StrCat("fashion_mnist/target_reached/", options.target_accuracy);
+  COVEY_ASSIGN_OR_RETURN(Tally reached, Tally::Open(*client, examples::TallySpec(name, 1)));
   return Training(worker, options, surroundings, training, test, &reached).Run();
 }
 
