@@ -490,11 +490,12 @@ TEST_F(GroupReplansTest, BytesAreThoseOfTheTablesFormats) {
   table.mutable_spec()->set_value_format(proto::WIRE_BFLOAT16);
   EXPECT_DOUBLE_EQ(model().gradient_bytes, 2000);
   EXPECT_DOUBLE_EQ(model().pushed_bytes, 2000);
+  table.mutable_spec()->clear_value_format();
   SetContract("local:8", table);
   *table.mutable_spec()->mutable_contract() = table.contract();
   table.mutable_spec()->mutable_inner_optimizer()->set_kind(proto::Optimizer::SGD);
   table.mutable_spec()->mutable_inner_learning_rate()->set_base(0.1);
-  EXPECT_DOUBLE_EQ(model().gradient_bytes, 2000);
+  EXPECT_DOUBLE_EQ(model().gradient_bytes, 3000);
   EXPECT_DOUBLE_EQ(model().pushed_bytes, 500) << "rounds travel as float32";
 }
 
