@@ -97,24 +97,22 @@ class Cluster(Observer):
     """Starts at once; ends with `test`, a ProcessTest.
 
     scheduler_program, server_program: of the processes that start from now on.
-    standbys: addresses of further schedulers, which the test starts.
+    standby_ports: of further schedulers, which start_standby starts.
     """
 
     def __init__(self, test, servers=1, groups=1, workers=1, loops=1, scheduler_options=(),
                  server_options=(), tls=None, job=JOB, scheduler_program=SCHEDULER,
-                 server_program=SERVER, standbys=()):
+                 server_program=SERVER, standby_ports=()):
         super().__init__(None, tls=tls, job=job)
         self._test = test
         self.scheduler_program, self.server_program = scheduler_program, server_program
         self._server_options = ["--loops", loops, *server_options]
         self._port_file = os.path.join(tempfile.mkdtemp(dir=test.folder), "port")
         self._scheduler_arguments = [
-            "--job", job, "--servers", servers, "--groups", groups,
-            "--workers", workers, "--port-file", self._port_file, *self.tls_of("scheduler"),
-            *scheduler_options,
-        ]
+            "--job", job, "--servers", servers, "--groups", groups, "--workers", workers,
+            *self.tls_of("scheduler"), *scheduler_options]
         self.scheduler, self.port = self._start_scheduler()
-        self.address = ",".join([f"127.0.0.1:{self.port}", *standbys])
+        self.address = ",".join(f"127.0.0.1:{port}" for port in (self.port, *standby_ports))
         self.servers = [None] * servers
         for rank in range(servers):
             self.start_server(rank)
@@ -122,7 +120,8 @@ class Cluster(Observer):
 
     def _start_scheduler(self, *more):
         scheduler = self._test.start(
-            "scheduler", [self.scheduler_program, *self._scheduler_arguments, *more])
+            "scheduler", [self.scheduler_program, *self._scheduler_arguments,
+                          "--port-file", self._port_file, *more])
         program.await_true(
             lambda: os.path.exists(self._port_file) or not scheduler.running(),
             f"a port file of {scheduler}",
@@ -134,6 +133,13 @@ class Cluster(Observer):
         """Restarts it on the same port."""
         os.unlink(self._port_file)
         self.scheduler, _ = self._start_scheduler("--port", self.port)
+
+    def start_standby(self, port, seconds):
+        """Starts another scheduler, of scheduler_program, which stands by within `seconds`."""
+        scheduler = self._test.start(
+            "scheduler", [self.scheduler_program, *self._scheduler_arguments, "--port", port])
+        scheduler.await_line("stands_by", seconds)
+        return scheduler
 
     def start_server(self, rank):
         """Starts the first server of this rank, or one in place of a dead one."""

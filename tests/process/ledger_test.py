@@ -187,20 +187,12 @@ class TwoSchedulersTest(LedgerTest):
         self.ports = [None, *etcd.free_ports(1)]
         running = cluster.Cluster(
             self, servers=_SERVERS, workers=_WORKERS, loops=2,
-            scheduler_options=[*log, "--placement-wait", "1s"],
-            standbys=[f"127.0.0.1:{self.ports[1]}"])
+            scheduler_options=[*log, "--placement-wait", "1s"], standby_ports=self.ports[1:])
         self.ports[0] = running.port
-        self.scheduler_arguments = [
-            cluster.SCHEDULER, "--job", running.job, "--servers", _SERVERS, "--workers", _WORKERS,
-            "--placement-wait", "1s", *log, "--port"]
         # The one that leads, and the other.
-        self.schedulers = [running.scheduler, self._start_standby(self.ports[1])]
+        self.schedulers = [running.scheduler,
+                           running.start_standby(self.ports[1], _TAKEOVER_SECONDS)]
         return running
-
-    def _start_standby(self, port):
-        scheduler = self.start("scheduler", [*self.scheduler_arguments, port])
-        scheduler.await_line("stands_by", _TAKEOVER_SECONDS)
-        return scheduler
 
     def _kill_scheduler(self):
         if self.random.random() < 0.5:
@@ -209,7 +201,7 @@ class TwoSchedulersTest(LedgerTest):
         else:
             self.schedulers[0].kill()
             self._swap_schedulers()
-        self.schedulers[1] = self._start_standby(self.ports[1])
+        self.schedulers[1] = self.running.start_standby(self.ports[1], _TAKEOVER_SECONDS)
 
     def _swap_schedulers(self):
         self.schedulers[1].await_line("leads", _TAKEOVER_SECONDS)
@@ -241,7 +233,7 @@ class TwoSchedulersTest(LedgerTest):
             "one scheduler that leads", _TAKEOVER_SECONDS)
         if not leader.running():
             self._swap_schedulers()
-            self.schedulers[1] = self._start_standby(self.ports[1])
+            self.schedulers[1] = self.running.start_standby(self.ports[1], _TAKEOVER_SECONDS)
 
     def _stop_worker(self):
         index = self._choose_worker()

@@ -203,15 +203,12 @@ class UpgradeTest(cluster.ProcessTest):
         """The standby first; it takes over from a leader of the other version."""
         log = ["--etcd", ",".join(etcd.Etcd(self).addresses)]
         ports = [None, *etcd.free_ports(1)]
-        running = self.start_cluster(*log, standbys=[f"127.0.0.1:{ports[1]}"])
+        running = self.start_cluster(*log, standby_ports=ports[1:])
         ports[0] = running.port
 
         def start_scheduler(release, port):
-            started = self.start("scheduler", [
-                release.scheduler, "--job", running.job, "--servers", _SERVERS, "--workers",
-                _WORKERS, "--placement-wait", "1s", "--port", port, *log])
-            started.await_line("stands_by", _TAKEOVER_SECONDS)
-            return started
+            running.scheduler_program = release.scheduler
+            return running.start_standby(port, _TAKEOVER_SECONDS)
 
         leader, standby = running.scheduler, start_scheduler(PREVIOUS, ports[1])
         job = LiveJob(self, running, PREVIOUS)
