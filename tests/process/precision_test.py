@@ -11,7 +11,8 @@ _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1 + 4 / 256,
 _LOSS_TOLERANCE = {"float16": 0.005, "bfloat16": 0.005, "int8": 0.01, "scaled-float16": 0.005,
                    "float8": 0.01}
 # The same of values on their way back, which have no error feedback.
-_VALUE_TOLERANCE = {"float16": 0.005, "bfloat16": 0.005, "scaled-float16": 0.005, "int8": 0.01}
+_VALUE_TOLERANCE = {"float16": 0.005, "bfloat16": 0.005, "scaled-float16": 0.005, "int8": 0.01,
+                    "float8": 0.01}
 
 
 class LossTest(cluster.ProcessTest):
