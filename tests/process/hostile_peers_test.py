@@ -8,6 +8,7 @@ server 0 (middle.py), and the dishonest node of the job is written in Python (se
 
 import base64
 import collections
+import contextlib
 import inspect
 import json
 import os
@@ -568,17 +569,19 @@ class HostilePeersTest(cluster.ProcessTest):
                  (sealed_wire.Link(self.key, self.job, (self.own, 0, self.key.public),
                                    (*to_worker, base64.b64decode(worker["data_key"]))),
                   cluster.ports(worker)[0], to_worker)]
-        for link, port, to in links:
-            with zmtp.Peer(port) as peer:
+        # A connection that is closed before its bytes are read may lose them.
+        with contextlib.ExitStack() as open_until_counted:
+            for link, port, to in links:
+                peer = open_until_counted.enter_context(zmtp.Peer(port))
                 for maker in garbage.forged_bodies(self.random, self.view):
                     for _ in range(_FORGERIES_OF_EACH):
                         field, body, frames = maker(int(self.servers[0]["id"]))
                         peer.send_message(link.seal(self.next_number(), self.envelope(
                             field, body, frames, to=to), frames))
-        for_workers = _FORGERIES_OF_EACH * len(wire.WORKER_BODIES)
-        self.refused_messages[1] += for_workers
-        program.await_true(lambda: self.requests_malformed(1) - before >= for_workers,
-                           f"{for_workers} malformed requests, after {before}")
+            for_workers = _FORGERIES_OF_EACH * len(wire.WORKER_BODIES)
+            self.refused_messages[1] += for_workers
+            program.await_true(lambda: self.requests_malformed(1) - before >= for_workers,
+                               f"{for_workers} malformed requests, after {before}")
         self.progress("after forgeries of every body")
 
     def node_lies_about_frames(self):
