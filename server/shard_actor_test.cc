@@ -132,9 +132,9 @@ TEST(ShardActor, SendsValuesInTheFormatThatTheReaderAsksFor) {
 }
 
 TEST(ShardActor, ReadersThatAreAnsweredTogetherShareTheEncodedValues) {
-  ShardDriver driver(TestJob({.kind = Contract::Kind::kBsp}, 3));
+  ShardDriver driver(TestJob({.kind = Contract::Kind::kBsp}, 4));
   std::vector<Message> replies;
-  for (uint32_t group = 1; group <= 3; ++group) {
+  for (uint32_t group = 1; group <= 4; ++group) {
     Message push = ShardDriver::WithValues(driver.GroupPush(group, 1, {1, 2, 3, 4}), 1);
     push.envelope.mutable_push_request()->mutable_read()->set_value_format(
         group == 3 ? proto::WIRE_FLOAT16 : proto::WIRE_BFLOAT16);
@@ -151,8 +151,18 @@ TEST(ShardActor, ReadersThatAreAnsweredTogetherShareTheEncodedValues) {
     EXPECT_THAT(values, ElementsAre(-1, -2, -3, -4));
     frames[Pushed(reply).value_format()].insert(reply.frames[0].data());
   }
-  EXPECT_EQ(frames[proto::WIRE_BFLOAT16].size(), 1u);
   EXPECT_EQ(frames[proto::WIRE_FLOAT16].size(), 1u);
+  EXPECT_EQ(frames[proto::WIRE_BFLOAT16].size(), 1u);
+}
+
+TEST(ShardActor, UpdatesInPlaceAfterItHasEncodedItsValues) {
+  ShardDriver driver(TestJob(kAsync, 0));
+  const uint8_t* const place = driver.Ask(driver.Pull()).frames[0].data();
+  Message pull = driver.Pull();
+  pull.envelope.mutable_pull_request()->mutable_read()->set_value_format(proto::WIRE_BFLOAT16);
+  EXPECT_EQ(driver.Ask(pull).frames[0].size(), 4 * sizeof(uint16_t));
+  driver.Ask(driver.ClientPush(1, {1, 1, 1, 1}));
+  EXPECT_EQ(driver.Ask(driver.Pull()).frames[0].data(), place);
 }
 
 TEST(ShardActor, SendsFloat32WhereItCannotSendAnotherFormat) {

@@ -239,6 +239,7 @@ void Shard::Settle(absl::Time now, Outbox& outbox) {
     replies_.SendDurable(now, outbox);
   }
   replies_.RefuseLateUndurable(now, outbox);
+  replies_.ForgetEncoded();
 }
 
 void Shard::Close(absl::Time now, const absl::Status& why, Outbox& outbox) {

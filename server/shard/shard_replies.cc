@@ -40,7 +40,6 @@ void ShardReplies::SendWhenFresh(absl::Time now, PendingReply pending, Outbox& o
                absl::StrCat(full.message(), " (now: ", Missing(now, pending), ")")),
            outbox);
   }
-  encoded_ = {};
 }
 
 absl::Status ShardReplies::Park(PendingReply& pending) {
@@ -227,7 +226,6 @@ void ShardReplies::Refuse(Message& reply, const absl::Status& why, Outbox& outbo
 void ShardReplies::ReleaseParked(absl::Time now, Outbox& outbox) {
   parked_.Take([&](const PendingReply& pending) { return IsFreshEnough(now, pending); },
                [&](PendingReply& pending) { SendWhenDurable(now, pending, outbox); });
-  encoded_ = {};
 }
 
 void ShardReplies::FollowContract(const Contract& contract) {
@@ -256,7 +254,6 @@ void ShardReplies::RefuseParked(const absl::Status& why, Outbox& outbox) {
 void ShardReplies::SendDurable(absl::Time now, Outbox& outbox) {
   undurable_.TakeDurable(
       durable(), [&](UndurableReply& complete) { SendNow(now, std::move(complete), outbox); });
-  encoded_ = {};
 }
 
 void ShardReplies::RefuseLateUndurable(absl::Time now, Outbox& outbox) {

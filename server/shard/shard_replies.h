@@ -61,6 +61,9 @@ class ShardReplies {
   // Refuses the complete replies that are late.
   void RefuseLateUndurable(absl::Time now, Outbox& outbox);
   void RefuseUndurable(const absl::Status& why, Outbox& outbox);
+  // At the end of each of the shard's turns: its next update writes values in place only where
+  // nobody reads them.
+  void ForgetEncoded() { encoded_ = {}; }
 
   size_t parked() const { return parked_.size(); }
   absl::Time next_parked_deadline() const { return parked_.next_deadline(); }
@@ -105,8 +108,7 @@ class ShardReplies {
   // Owned by the actor's thread.
   ParkedReplies parked_;
   DurabilityQueue undurable_;
-  // Values that were encoded last, for all readers that are answered at the same time. Empty
-  // between calls.
+  // Values that were encoded last, for all readers that are answered in one turn of the shard.
   struct EncodedValues {
     Buffer values;
     WireFormat format = WireFormat::kFloat32;

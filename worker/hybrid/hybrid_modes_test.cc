@@ -215,6 +215,7 @@ TEST(HybridModesTest, SmallStepsAddUpHoweverRoughlyValuesTravel) {
     EXPECT_TRUE(fleet.AllOk());
     ExpectMembersAgree(fleet);
     EXPECT_NEAR(values[1] - first, 20, 1.5) << name;
+    EXPECT_EQ(values[1], std::round(values[1])) << name << ": the unit of its block is 1";
   }
 }
 

@@ -25,8 +25,8 @@ namespace {
 // Values of this size do not stay in the caches until the last of them has arrived.
 constexpr size_t kPastCachesBytes = 32 << 20;
 
-// The format of the reply's values: the one that the request asks for, or float32, as a server
-// sends that does not know the former. Rows have the type of the table.
+// The format of the reply's values: the one that the request asks for, or float32, which a server
+// sends that does not know that format. Rows have the type of the table.
 WireFormat ValueFormatOf(const ShardRequest& request, const Message& reply) {
   if (request.owner->operation.keyed) return request.owner->row_type;
   const proto::WireFormat said = reply.envelope.has_push_reply()

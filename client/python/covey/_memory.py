@@ -21,7 +21,7 @@ WIRE_FORMATS = {"float32": 0, "float16": 1, "bfloat16": 2, "int8": 3, "scaled-fl
 
 
 def wire_number(wire: str | None, absent: int, argument: str = "wire") -> int:
-    """The number of a wire format, which the caller's argument of this name says."""
+    """The number of a wire format. `argument` is the name of the caller's, for the error."""
     if wire is None:
         return absent
     try:

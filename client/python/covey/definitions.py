@@ -183,8 +183,9 @@ class TableSpec:
             is kept out.
         extra: further fields of TableSpec in proto/table.proto, by their names there.
         value_wire: how values travel to members of groups, and from member to member, in the
-            formats of `wire` except "topk". Servers keep float32. With update="program" it is the
-            mean gradient that travels so, as "bfloat16" or "scaled-float16". Not for "local:H".
+            formats of `wire` except "topk". Servers, and members with update="members", keep
+            float32. With update="program" it is the mean gradient that travels so, as "bfloat16"
+            or "scaled-float16". Not for "local:H".
     """
 
     name: str
