@@ -118,11 +118,7 @@ Handle ParameterClient::PullState(const Table& table, std::span<float> arrays,
                        "table '", table.name, "': the optimizer's state is read in float32; leave ",
                        "the format of the pull at that"))});
   }
-  return Start({.table = table.id,
-                .values = arrays,
-                .value_format = options.format,
-                .slots = table.slots,
-                .read = options.bound},
+  return Start({.table = table.id, .values = arrays, .slots = table.slots, .read = options.bound},
                options.deadline);
 }
 
