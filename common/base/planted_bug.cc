@@ -41,7 +41,9 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kCopiesHoldItems,       PlantedBug::kSuspectNewcomers,
     PlantedBug::kPiecesNotResent,       PlantedBug::kDropOvertakenPushes,
     PlantedBug::kAnswerAfterLease,      PlantedBug::kOldManifestsNeedNothing,
-    PlantedBug::kBeyondByOwnGroup,
+    PlantedBug::kBeyondByOwnGroup,      PlantedBug::kLogNotSynced,
+    PlantedBug::kLogFolderNotSynced,    PlantedBug::kAppendAfterFailure,
+    PlantedBug::kTrustLogAsRead,
 };
 
 }  // namespace
@@ -184,6 +186,14 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "old-manifests-need-nothing";
     case PlantedBug::kBeyondByOwnGroup:
       return "beyond-by-own-group";
+    case PlantedBug::kLogNotSynced:
+      return "log-not-synced";
+    case PlantedBug::kLogFolderNotSynced:
+      return "log-folder-not-synced";
+    case PlantedBug::kAppendAfterFailure:
+      return "append-after-failure";
+    case PlantedBug::kTrustLogAsRead:
+      return "trust-log-as-read";
   }
   COVEY_CHECK(false);
   return "";

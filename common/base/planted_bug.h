@@ -78,7 +78,11 @@ enum class PlantedBug {
   kDropOvertakenPushes,      // a push is dropped when a newer generation has pushed
   kAnswerAfterLease,         // readers that wait are answered after the lease
   kOldManifestsNeedNothing,  // files go before the manifest that refers to them
-  kBeyondByOwnGroup,  // under bsp a step is beyond a cut only by the group that has pushed it
+  kBeyondByOwnGroup,    // under bsp a step is beyond a cut only by the group that has pushed it
+  kLogNotSynced,        // decisions count as durable before the log is synced
+  kLogFolderNotSynced,  // a log that replaces another may lose its name
+  kAppendAfterFailure,  // after a failed write the log goes on behind what that has left
+  kTrustLogAsRead,      // a restarted scheduler takes all that it reads in its log for durable
 };
 
 // "apply-duplicates"; "none".

@@ -6,11 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/net/transport.h"
 #include "proto/log.pb.h"
+#include "scheduler/log/log_folder.h"
 
 namespace covey::scheduler {
 
@@ -22,22 +24,19 @@ namespace covey::scheduler {
 // needs no thread of its own. When the file would exceed `file_bytes_max` it is replaced by one
 // that holds the newest record only: written beside it, synced, renamed over it. A lock keeps other
 // processes out, also during a replacement: the new file is locked before it is renamed, and the
-// old one until after that. After a failure the content of the file is unknown, so the next record
-// replaces it, too.
+// old one until after that. Where the file may hold what the disk does not, the next record
+// replaces it, too: after a failure, and when it is opened, because a failure may have ended the
+// process before.
 //
 // Not thread-safe; Send belongs to the loop, the rest comes before the loop starts.
 class FileLog : public MessagePort {
  public:
-  struct Options {
-    std::string path;
-    uint64_t file_bytes_max = 64 << 20;
-  };
+  static constexpr uint64_t kFileBytesMax = 64 << 20;
 
-  // Creates the file if there is none, reads it, and cuts off a torn record. FAILED_PRECONDITION:
-  // another process has it open; INVALID_ARGUMENT: not an ordinary file; DATA_LOSS: see RecoverLog;
-  // UNAVAILABLE: the operating system refuses, the message says why.
-  static absl::StatusOr<std::unique_ptr<FileLog>> Open(const Options& options);
-  ~FileLog() override;
+  // Opens the log, creates it if there is none, reads it, and makes what it has read durable,
+  // without a torn record. Errors as LogFolder::OpenLog, and DATA_LOSS: see RecoverLog.
+  static absl::StatusOr<std::unique_ptr<FileLog>> Open(std::unique_ptr<LogFolder> folder,
+                                                       uint64_t file_bytes_max = kFileBytesMax);
 
   // The newest record that was in the file; nothing = the file was new.
   const std::optional<proto::LogRecord>& recovered() const { return recovered_; }
@@ -49,16 +48,18 @@ class FileLog : public MessagePort {
   void Send(Message message) override;
 
  private:
-  FileLog(const Options& options, int file) : options_(options), file_(file) {}
+  FileLog(std::unique_ptr<LogFolder> folder, uint64_t file_bytes_max)
+      : folder_(std::move(folder)), file_bytes_max_(file_bytes_max) {}
 
   absl::Status Recover();
   absl::Status Write(const std::string& record);
   absl::Status Append(const std::string& record);
   absl::Status Replace(const std::string& record);
-  absl::Status SyncFolder() const;
+  absl::Status PutSuccessor(const std::string& record);
 
-  const Options options_;
-  int file_;
+  const std::unique_ptr<LogFolder> folder_;
+  const uint64_t file_bytes_max_;
+  std::unique_ptr<LogFile> file_;
   uint64_t size_ = 0;
   std::optional<proto::LogRecord> recovered_;
   std::function<void(Message)> receiver_;

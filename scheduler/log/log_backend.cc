@@ -9,6 +9,7 @@
 #include "common/net/loopback_transport.h"
 #include "scheduler/log/etcd/etcd_log.h"
 #include "scheduler/log/file_log.h"
+#include "scheduler/log/os_log_folder.h"
 #include "scheduler/log/reliable_port.h"
 
 namespace covey::scheduler {
@@ -123,7 +124,7 @@ absl::StatusOr<std::unique_ptr<LogBackend>> LogBackend::Open(const Options& opti
   if (options.file.empty()) {
     return std::make_unique<LocalBackend<NullLog>>(std::make_unique<NullLog>(), std::nullopt);
   }
-  COVEY_ASSIGN_OR_RETURN(auto log, FileLog::Open({.path = options.file}));
+  COVEY_ASSIGN_OR_RETURN(auto log, FileLog::Open(std::make_unique<OsLogFolder>(options.file)));
   Recovered recovered = log->recovered();
   if (recovered && recovered->view().job_name() != options.job_name) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -78,6 +78,10 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kAnswerAfterLease, kStaleness},
       {PlantedBug::kOldManifestsNeedNothing, kSnapshot},
       {PlantedBug::kBeyondByOwnGroup, kSnapshot},
+      {PlantedBug::kLogNotSynced, kCounting},
+      {PlantedBug::kLogFolderNotSynced, kCounting},
+      {PlantedBug::kAppendAfterFailure, kCounting},
+      {PlantedBug::kTrustLogAsRead, kCounting},
   };
 }
 
@@ -103,6 +107,8 @@ uint64_t FirstSeedFor(PlantedBug bug) {
       return 5'010'205;
     case PlantedBug::kBeyondByOwnGroup:
       return 933'750;
+    case PlantedBug::kAppendAfterFailure:
+      return 365;
     default:
       return 1;
   }

@@ -102,9 +102,11 @@ bool RunMany(const FleetOptions& options) {
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   const uint64_t all = options.seeds * options.workloads.size();
   uint64_t printed = 0;
+  uint64_t printed_bad = 0;
   const FleetResult result = RunFleet(options, [&](uint64_t runs, uint64_t bad) {
-    if (runs < printed + (terminal ? 10 : all / 10 + 1)) return;
+    if (bad == printed_bad && runs < printed + (terminal ? 10 : all / 100 + 1)) return;
     printed = runs;
+    printed_bad = bad;
     Print(absl::StrCat(terminal ? "\r" : "", runs, " of ", all, " runs, ", bad, " with violations",
                        terminal ? "" : "\n"));
   });

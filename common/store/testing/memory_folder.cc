@@ -14,6 +14,7 @@ namespace covey {
 
 void MemoryFolder::Apply(const Change& change, State& state) {
   Node& node = state.nodes[change.node];
+  if (change.is_emptied) return node.bytes.clear();
   if (!change.bytes.empty()) {
     const size_t end = change.offset + change.bytes.size();
     if (node.bytes.size() < end) node.bytes.resize(end);
@@ -96,6 +97,26 @@ absl::Status MemoryFolder::CreateFile(const std::string& path) {
   return absl::OkStatus();
 }
 
+absl::Status MemoryFolder::OpenFile(const std::string& path) {
+  COVEY_RETURN_IF_ERROR(Begin("open", path));
+  int node = 0;
+  if (Find(volatile_, path, &node) == nullptr) return SystemError("open", path, ENOENT);
+  open_[path] = node;
+  return absl::OkStatus();
+}
+
+absl::Status MemoryFolder::EmptyFile(const std::string& path) {
+  COVEY_RETURN_IF_ERROR(Begin("empty", path));
+  Record({.node = open_.at(path), .is_emptied = true});
+  return absl::OkStatus();
+}
+
+void MemoryFolder::EndProcess() {
+  open_.clear();
+  faults_.clear();
+  power_is_cut_ = false;
+}
+
 absl::StatusOr<size_t> MemoryFolder::WriteSome(const std::string& path, Bytes bytes) {
   COVEY_RETURN_IF_ERROR(Begin("write to", path));
   const size_t size = next_write_is_short_ ? std::max<size_t>(1, bytes.size() / 2) : bytes.size();
@@ -145,6 +166,11 @@ absl::Status MemoryFolder::Rename(const std::string& from, const std::string& to
           .added = added,
           .added_node = node,
           .added_is_folder = file->is_folder});
+  if (auto open = open_.extract(from); !open.empty()) {
+    open_.erase(to);
+    open.key() = to;
+    open_.insert(std::move(open));
+  }
   return absl::OkStatus();
 }
 

@@ -53,6 +53,29 @@ class MemoryFolder : public Folder {
   // Adds a durable file, and its folder.
   void AddFile(const std::string& path, std::string bytes);
 
+  // Opens a file that is there for writing to its end. NOT_FOUND.
+  absl::Status OpenFile(const std::string& path);
+  // Leaves nothing in an open file.
+  absl::Status EmptyFile(const std::string& path);
+  // The process that uses it ends, and another may begin: no file is open, what is not synced is
+  // still there, and no planned fault remains.
+  void EndProcess();
+
+  // The system calls, also for those who have other rules than Folder.
+  absl::Status MakeFolder(const std::string& path) override;
+  absl::Status CreateFile(const std::string& path) override;
+  absl::StatusOr<size_t> WriteSome(const std::string& path, Bytes bytes) override;
+  absl::Status SyncFile(const std::string& path) override;
+  absl::Status CloseFile(const std::string& path) override;
+  absl::Status SyncFolder(const std::string& path) override;
+  // An open file stays open, under its new name.
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status RemoveFile(const std::string& path) override;
+  absl::Status RemoveFolder(const std::string& path) override;
+  absl::StatusOr<FolderEntry> Look(const std::string& path) override;
+  absl::Status ReadAll(const std::string& path, uint64_t offset, std::span<uint8_t> bytes) override;
+  absl::StatusOr<std::vector<FolderEntry>> Entries(const std::string& path) override;
+
  private:
   // A file or folder; numbered, because it may have lost its name or have two.
   struct Node {
@@ -67,9 +90,10 @@ class MemoryFolder : public Folder {
   // A change that is not durable yet.
   struct Change {
     int node = 0;
-    // Of a file: bytes written at `offset`.
+    // Of a file: bytes written at `offset`, or that nothing is left.
     uint64_t offset = 0;
     std::string bytes;
+    bool is_emptied = false;
     // Of a folder: the name that goes, and the one that comes and its node.
     std::string removed;
     std::string added;
@@ -81,19 +105,6 @@ class MemoryFolder : public Folder {
   // The store after a crash that keeps these of the pending changes.
   std::unique_ptr<MemoryFolder> Crashed(const std::vector<Change>& kept) const;
   static const Node* Find(const State& state, const std::string& path, int* number);
-
-  absl::Status MakeFolder(const std::string& path) override;
-  absl::Status CreateFile(const std::string& path) override;
-  absl::StatusOr<size_t> WriteSome(const std::string& path, Bytes bytes) override;
-  absl::Status SyncFile(const std::string& path) override;
-  absl::Status CloseFile(const std::string& path) override;
-  absl::Status SyncFolder(const std::string& path) override;
-  absl::Status Rename(const std::string& from, const std::string& to) override;
-  absl::Status RemoveFile(const std::string& path) override;
-  absl::Status RemoveFolder(const std::string& path) override;
-  absl::StatusOr<FolderEntry> Look(const std::string& path) override;
-  absl::Status ReadAll(const std::string& path, uint64_t offset, std::span<uint8_t> bytes) override;
-  absl::StatusOr<std::vector<FolderEntry>> Entries(const std::string& path) override;
 
   // Counts an operation. The fault that it meets, as a status; kShortWrite is no failure.
   absl::Status Begin(absl::string_view action, const std::string& path);

@@ -29,8 +29,13 @@ class RareEvents : public Observer {
 
 // Each of these happens in some seed of a thousand; otherwise the faults no longer reach the code.
 inline constexpr absl::string_view kExpectedEvents[] = {
-    "disk_lost_unsynced",
-    "disk_torn_tail",
+    "log_full",
+    "log_io_error",
+    "log_machine_restarted",
+    "log_not_opened",
+    "log_not_written",
+    "log_slow",
+    "log_torn",
     "examples_recalled",
     "fault_clog",
     "fault_corrupt",

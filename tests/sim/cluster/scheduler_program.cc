@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/cluster/scheduler_program.h"
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,7 +9,6 @@
 #include "common/base/check.h"
 #include "common/snapshot/snapshot_reader.h"
 #include "scheduler/log/published_views.h"
-#include "scheduler/log/scheduler_log.h"
 #include "scheduler/snapshots/restored_job.h"
 
 namespace covey::sim {
@@ -30,20 +28,18 @@ std::optional<proto::LogRecord> StateOfSnapshot(const scheduler::Config& config,
 }  // namespace
 
 SchedulerProgram::SchedulerProgram(Simulator& simulator, const scheduler::Config& config,
-                                   SimDisk& disk, Folder& store)
+                                   SimLog& log, Folder& store)
     : simulator_(simulator) {
-  const std::string& log = disk.content();
-  auto recovered =
-      scheduler::RecoverLog({reinterpret_cast<const uint8_t*>(log.data()), log.size()});
-  COVEY_CHECK(recovered.ok());
-  disk.Truncate(recovered->intact_bytes);
-  if (recovered->newest) {
+  absl::StatusOr<std::optional<proto::LogRecord>> recovered = log.Open();
+  if (!recovered.ok()) return;
+  has_recovered_ = recovered->has_value();
+  if (has_recovered_) {
     simulator.Count("scheduler_recovered");
   } else if (!config.resume.empty()) {
-    recovered->newest = StateOfSnapshot(config, store);
-    simulator.Count(recovered->newest ? "job_restored" : "job_not_restored");
+    *recovered = StateOfSnapshot(config, store);
+    simulator.Count(recovered->has_value() ? "job_restored" : "job_not_restored");
   }
-  actor_ = std::make_unique<scheduler::SchedulerActor>(config, std::move(recovered->newest));
+  actor_ = std::make_unique<scheduler::SchedulerActor>(config, *std::move(recovered));
   actor_->OnLoss([this, &simulator](const std::string&) {
     must_stop_ = true;
     simulator.Count("job_must_stop");
@@ -51,6 +47,7 @@ SchedulerProgram::SchedulerProgram(Simulator& simulator, const scheduler::Config
   actor_->OnDecision([&simulator](const std::string& decision) {
     simulator.Trace(absl::StrCat("the scheduler decides: ", decision));
   });
+  front_.Lead(*actor_);
 }
 
 void SchedulerProgram::Pack(Message& message) {
@@ -64,7 +61,7 @@ std::optional<Message> SchedulerProgram::Shown(const Message& message) const {
   Message shown = message;
   proto::WatchViewReply& reply = *shown.envelope.mutable_watch_view_reply();
   reply.clear_change();
-  *reply.mutable_view() = published();
+  *reply.mutable_view() = *published();
   return shown;
 }
 

@@ -59,6 +59,11 @@ SimCluster::SimCluster(Simulator& simulator, const SimConfig& config)
       scheduler_(config.scheduler),
       network_(simulator, config.network),
       store_(simulator, config.store),
+      log_(simulator, config.log,
+           [this] {
+             processes_[0]->Crash();
+             simulator_.After(kRestartDelay, [this] { StartAgain(0); });
+           }),
       random_(simulator.Draws(Simulator::Stream::kProcess, kOwnDraws)),
       injector_({.simulator = simulator,
                  .network = network_,
@@ -95,7 +100,6 @@ Process::Options SimCluster::OptionsFor(std::string name, std::vector<bool> list
           .call_cost_max = config_.call_cost_max,
           .inbox_max = config_.inbox_max,
           .scheduler_endpoint = absl::StrCat("sim://", kSchedulerName, "/0"),
-          .disk_delay_max = config_.disk_delay_max,
           .clock_drift = DrawClockDrift(index),
           .ended =
               [this, index](Program::Outcome outcome) {
@@ -126,9 +130,12 @@ void SimCluster::AddScheduler() {
   options.reuse_endpoints = true;
   options.gone = nullptr;
   options.probe = [this](const std::string& endpoint) { return Probe(endpoint); };
-  Add(std::move(options), [this](const Process::Birth& birth) {
-    if (on_scheduler_start_ && !birth.disk.content().empty()) on_scheduler_start_(simulator_.now());
-    return std::make_unique<SchedulerProgram>(simulator_, scheduler_, birth.disk, store_.folder());
+  options.log = &log_;
+  Add(std::move(options), [this](const Process::Birth&) {
+    auto program =
+        std::make_unique<SchedulerProgram>(simulator_, scheduler_, log_, store_.folder());
+    if (on_scheduler_start_ && program->has_recovered()) on_scheduler_start_(simulator_.now());
+    return program;
   });
 }
 
@@ -241,7 +248,7 @@ void SimCluster::StartOver(const NextJob& next) {
     if (!next.survivors.contains(process->name())) process->Crash();
   }
   store_.Crash();
-  processes_[0]->WipeDisk();
+  log_.Wipe();
   scheduler_.resume = kNewestSnapshot;
   scheduler_.servers = next.servers;
   scheduler_.groups = next.groups;
@@ -318,7 +325,7 @@ std::vector<std::string> SimCluster::names() const {
 const proto::ClusterView* SimCluster::published() const {
   // The first process is always the scheduler.
   const auto* program = static_cast<const SchedulerProgram*>(processes_[0]->program());
-  return program == nullptr ? nullptr : &program->published();
+  return program == nullptr ? nullptr : program->published();
 }
 
 const ClusterView* SimCluster::HeldView(absl::string_view process) const {
@@ -371,6 +378,7 @@ void SimCluster::Heal() {
   simulator_.Trace("heal");
   network_.Heal();
   store_.Heal();
+  log_.Heal();
   injector_.Heal();
   for (size_t i = 0; i < processes_.size(); ++i) StartAgain(i);
 }

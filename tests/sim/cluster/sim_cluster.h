@@ -20,6 +20,7 @@
 #include "tests/sim/process/observer.h"
 #include "tests/sim/process/process.h"
 #include "tests/sim/process/replica_snapshot.h"
+#include "tests/sim/process/sim_log.h"
 
 namespace covey::sim {
 
@@ -83,7 +84,7 @@ class SimCluster {
   void OnSchedulerStart(std::function<void(absl::Time)> callback) {
     on_scheduler_start_ = std::move(callback);
   }
-  // The scheduler's newest published view; null while the scheduler does not run.
+  // The scheduler's newest published view; null while no scheduler leads.
   const proto::ClusterView* published() const;
   // The view that the node of a process holds; null = it holds none, or does not run.
   const ClusterView* HeldView(absl::string_view process) const;
@@ -131,6 +132,7 @@ class SimCluster {
   scheduler::Config scheduler_;  // of the present job
   SimNetwork network_;
   SimStore store_;
+  SimLog log_;
   Random random_;
   std::vector<Observer*> observers_;
   std::vector<std::unique_ptr<Process>> processes_;

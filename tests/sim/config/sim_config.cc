@@ -21,6 +21,9 @@ absl::Duration DrawDuration(Random& random, absl::Duration low, absl::Duration h
 
 namespace {
 
+// The longest time that a record takes while the disk is slow.
+constexpr absl::Duration kLogSlowMax = absl::Seconds(3);
+
 void BeQuiet(SimConfig& config) {
   config.network.tail_chance = config.network.loss = config.network.corruption = 0;
   config.network.retry = config.network.reconnect = 0;
@@ -37,6 +40,18 @@ void DrawDevices(Random random, SimConfig& config) {
   }
   config.device.copy_start = DrawDuration(random, absl::Microseconds(5), absl::Milliseconds(5));
   config.device.copy_byte = DrawDuration(random, absl::Nanoseconds(1), absl::Nanoseconds(64));
+}
+
+// In a third of the seeds the disk of the scheduler's log has faults, and the scheduler ends in the
+// midst of records. In all of them the log is short, so that it is replaced often.
+void DrawLog(Random random, SimConfig& config) {
+  SimLog::Options& log = config.log;
+  if (random.Chance(0.35) && !config.quiet) {
+    log.disk.chance = 0.2 * random.Uniform();
+    log.ends = 0.1 * random.Uniform();
+  }
+  log.disk.slowness = std::max(1.0, absl::FDivDuration(kLogSlowMax, log.disk.delay_max));
+  log.file_bytes_max = uint64_t{1 << 10} << random.Below(12);
 }
 
 std::string DescribeDevices(const SimConfig& config) {
@@ -88,7 +103,7 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
 
   config.reuse_endpoints = random.Chance(0.5);
   config.call_cost_max = duration(absl::Microseconds(1), absl::Milliseconds(1));
-  config.disk_delay_max = duration(absl::Microseconds(100), absl::Seconds(2));
+  config.log.disk.delay_max = duration(absl::Microseconds(100), absl::Seconds(2));
   config.inbox_max = size_t{64} << random.Below(7);
   config.safety = duration(absl::Seconds(8), absl::Seconds(60));
   // 10 s are promised; deaths are noticed after up to 6 s of silence here, and retries are rarer.
@@ -111,6 +126,7 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
   }
   if (random.Split(7).Chance(0.5)) config.clock_drift_max = LocalClock::kDriftMax;
   config.small_limits = random.Split(8).Chance(0.2) && !config.quiet;
+  DrawLog(random.Split(9), config);
   Random of_forgery = random.Split(4);
   if (of_forgery.Chance(0.2) && !config.quiet) network.forgery = 0.1 * of_forgery.Uniform();
   return config;
@@ -137,6 +153,8 @@ std::string Describe(const SimConfig& config) {
       absl::StrFormat(" reconnect=%.4f connection_lost=%.2f forgery=%.3f", network.reconnect,
                       config.connection_lost_chance, network.forgery),
       config.clock_drift_max > 0 ? " drifting clocks" : "",
+      absl::StrFormat(" log=%s/%.3f/%.3f/%d", absl::FormatDuration(config.log.disk.delay_max),
+                      config.log.disk.chance, config.log.ends, config.log.file_bytes_max),
       config.small_limits ? " small limits" : "", config.quiet ? " quiet" : "",
       " safety=", absl::FormatDuration(config.safety), " ", Describe(config.elasticity));
 }

@@ -13,6 +13,7 @@
 #include "server/table/testing/sim_device.h"
 #include "tests/sim/config/elasticity.h"
 #include "tests/sim/network/sim_network.h"
+#include "tests/sim/process/sim_log.h"
 #include "tests/sim/process/sim_store.h"
 
 namespace covey::sim {
@@ -36,10 +37,10 @@ struct SimConfig {
   NetworkConfig network;
   // Used where scheduler.store names one.
   SimStore::Options store;
+  SimLog::Options log;
 
   bool reuse_endpoints = false;
   absl::Duration call_cost_max;
-  absl::Duration disk_delay_max;
   size_t inbox_max = 0;
   // The clock of each machine drifts by up to this (tests/sim/process/local_clock.h).
   int64_t clock_drift_max = 0;

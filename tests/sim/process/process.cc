@@ -25,7 +25,6 @@ Process::Process(Simulator& simulator, SimNetwork& network, const std::vector<Ob
       options_(std::move(options)),
       factory_(std::move(factory)),
       random_(simulator.Draws(Simulator::Stream::kProcess, options_.host.value())),
-      disk_(simulator, options_.host.value(), options_.disk_delay_max),
       clock_(options_.clock_drift) {}
 
 void Process::Start() {
@@ -47,10 +46,8 @@ void Process::Start() {
   if (simulator_.tracing()) {
     simulator_.Trace(absl::StrCat("start ", options_.name, " incarnation ", incarnation_.value()));
   }
-  program_ = factory_({.incarnation = incarnation_,
-                       .endpoints = endpoints,
-                       .random = random_.Split(starts_),
-                       .disk = disk_});
+  program_ = factory_(
+      {.incarnation = incarnation_, .endpoints = endpoints, .random = random_.Split(starts_)});
   const std::vector<Actor*> actors = program_->loops();
   COVEY_CHECK(actors.size() == loops_.size());
   for (size_t i = 0; i < loops_.size(); ++i) {
@@ -70,7 +67,7 @@ void Process::Crash() {
   loops_.clear();
   program_.reset();
   pauses_ = 0;
-  disk_.Crash();
+  if (options_.log != nullptr) options_.log->Stop();
   if (options_.store != nullptr) options_.store->Stop(options_.host);
 }
 
@@ -212,7 +209,7 @@ void Process::Flush(size_t index, Outbox& outbox) {
     header.set_epoch(program_->epoch().value());
     message.envelope.set_from_loop(static_cast<uint32_t>(index));
     if (message.to().loop == kDiskLoop) {
-      Append(message);
+      Append(index, message);
       continue;
     }
     if (message.to().loop == kProbeLoop) {
@@ -279,16 +276,13 @@ void Process::Store(const Message& message) {
                        [this, loop](Message reply) { Enqueue(loop, std::move(reply)); });
 }
 
-void Process::Append(const Message& message) {
-  COVEY_CHECK(message.envelope.has_disk_append());
-  const proto::DiskAppend& append = message.envelope.disk_append();
-  Message durable = MakeReply(message);
-  durable.envelope.mutable_header()->set_node(program_->node().value());
-  durable.envelope.mutable_disk_durable()->set_index(append.index());
-  const size_t loop = message.envelope.from_loop();
-  disk_.Append(append.record(), [this, loop, life = life_, durable = std::move(durable)] {
-    if (life == life_) Enqueue(loop, durable);
-  });
+void Process::Append(size_t loop, const Message& message) {
+  COVEY_CHECK(message.envelope.has_disk_append() && options_.log != nullptr);
+  const absl::Duration stands_still =
+      options_.log->Append(message, [this, loop, life = life_](Message reply) {
+        if (life == life_) Enqueue(loop, std::move(reply));
+      });
+  loops_[loop].busy_until = std::max(loops_[loop].busy_until, simulator_.now()) + stands_still;
 }
 
 }  // namespace covey::sim

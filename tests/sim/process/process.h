@@ -21,13 +21,13 @@
 #include "tests/sim/network/sim_network.h"
 #include "tests/sim/process/local_clock.h"
 #include "tests/sim/process/observer.h"
-#include "tests/sim/process/sim_disk.h"
+#include "tests/sim/process/sim_log.h"
 #include "tests/sim/process/sim_store.h"
 
 namespace covey::sim {
 
 // The program of one process: its actors and their shared state. Constructed at each start, so that
-// only the disk survives a crash.
+// only what is on disks survives a crash.
 class Program {
  public:
   virtual ~Program() = default;
@@ -75,7 +75,6 @@ class Process {
     size_t inbox_max = 4096;
     // The scheduler's endpoint, which every process knows.
     std::string scheduler_endpoint;
-    absl::Duration disk_delay_max = absl::Milliseconds(5);
     int64_t clock_drift = 0;  // as LocalClock
     // The process has ended by itself.
     std::function<void(Program::Outcome)> ended;
@@ -87,14 +86,14 @@ class Process {
       absl::Duration after;
     };
     std::function<Finding(const std::string& endpoint)> probe;
-    // The store of snapshots; outlives the process. Null: there is none.
-    SimStore* store = nullptr;
+    // Outlive the process. Null: there is none.
+    SimLog* log = nullptr;
+    SimStore* store = nullptr;  // of snapshots
   };
   struct Birth {
     Incarnation incarnation;
     std::vector<std::string> endpoints;  // per loop; empty = listens nowhere
     Random random;
-    SimDisk& disk;
   };
   using Factory = std::function<std::unique_ptr<Program>(const Birth&)>;
 
@@ -104,8 +103,6 @@ class Process {
 
   void Start();
   void Crash();
-  // Empties the disk. Precondition: the process does not run.
-  void WipeDisk() { disk_.Truncate(0); }
   // Calls nest.
   void Pause();
   void Resume();
@@ -148,7 +145,7 @@ class Process {
   void Flush(size_t loop, Outbox& outbox);
   // After a call: the process ends if it is over.
   void Conclude(size_t loop);
-  void Append(const Message& message);
+  void Append(size_t loop, const Message& message);
   // As scheduler::Prober. `first`: a refusal is checked by one more try.
   void Probe(const Message& message, bool first);
   void Store(const Message& message);
@@ -161,7 +158,6 @@ class Process {
   const Factory factory_;
 
   Random random_;
-  SimDisk disk_;
   uint64_t starts_ = 0;
   double slowness_ = 1;
   LocalClock clock_;

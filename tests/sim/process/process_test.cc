@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/buffer.h"
+#include "tests/sim/process/sim_log.h"
 
 namespace covey::sim {
 namespace {
@@ -103,9 +104,11 @@ class ProcessTest : public testing::Test, public Observer {
                                                       .listening = {name == "peer"},
                                                       .reuse_endpoints = true,
                                                       .inbox_max = inbox_max,
-                                                      .scheduler_endpoint = "sim://scheduler/0"},
+                                                      .scheduler_endpoint = "sim://scheduler/0",
+                                                      .log = name == "peer" ? &log_ : nullptr},
                                      [this, name, node, peer](const Process::Birth& birth) {
                                        incarnations_.push_back(birth.incarnation);
+                                       EXPECT_TRUE(name != "peer" || log_.Open().ok());
                                        auto chatter = std::make_unique<Chatter>(node, peer);
                                        (name == "peer" ? peer_actor_ : caller_actor_) =
                                            chatter.get();
@@ -132,6 +135,7 @@ class ProcessTest : public testing::Test, public Observer {
 
   Simulator simulator_{1};
   SimNetwork network_{simulator_, {}};
+  SimLog log_{simulator_, {}, [] {}};
   std::vector<Observer*> observers_;
   std::vector<Incarnation> incarnations_;
   Message last_sent_;

@@ -11,11 +11,6 @@ namespace {
 
 // Number of the store's random stream; those of the processes' disks are small.
 constexpr uint64_t kStoreDraws = uint64_t{1} << 32;
-constexpr double kSlowness = 100;
-constexpr absl::Duration kFullMax = absl::Seconds(5);
-constexpr absl::Duration kSlowMax = absl::Seconds(5);
-// An operation makes a few system calls; a fault hits one of the first.
-constexpr uint64_t kCallsHit = 4;
 
 }  // namespace
 
@@ -23,18 +18,14 @@ SimStore::SimStore(Simulator& simulator, const Options& options)
     : simulator_(simulator),
       options_(options),
       random_(simulator.Draws(Simulator::Stream::kDisk, kStoreDraws)),
-      folder_(std::make_unique<MemoryFolder>(options.lie)) {}
-
-absl::Duration SimStore::DrawDelay() {
-  const double slowness = simulator_.now() < slow_until_ && !healed_ ? kSlowness : 1;
-  return absl::Nanoseconds(1) + options_.delay_max * (slowness * random_.Uniform());
-}
+      folder_(std::make_unique<MemoryFolder>(options.lie)),
+      faults_(simulator, "store", options.disk, random_) {}
 
 void SimStore::Send(HostId host, Message request, std::function<void(Message)> done) {
   Host& at = hosts_[host];
   const absl::Time begin = std::max(at.busy_until, simulator_.now());
-  const absl::Duration work = DrawDelay();
-  const absl::Duration reply = DrawDelay();
+  const absl::Duration work = faults_.DrawDelay();
+  const absl::Duration reply = faults_.DrawDelay();
   at.busy_until = begin + work + reply;
   simulator_.At(begin + work, [this, host, life = at.life, reply, request = std::move(request),
                                done = std::move(done)] {
@@ -58,29 +49,8 @@ void SimStore::CarryOut(HostId host, const Message& request, absl::Duration unti
 }
 
 void SimStore::PlanFault(const proto::StoreRequest& request) {
-  if (healed_) return;
-  const absl::Time now = simulator_.now();
-  if (random_.Chance(options_.restarts)) Crash();
-  const uint64_t call = folder_->operations() + 1 + random_.Below(kCallsHit);
-  if (now < full_until_ && (request.has_append() || request.has_publish())) {
-    folder_->PlanFault(folder_->operations() + 1, MemoryFolder::Fault::kNoSpace);
-  }
-  if (!random_.Chance(options_.faults)) return;
-  switch (random_.Below(4)) {
-    case 0:
-      simulator_.Count("store_io_error");
-      return folder_->PlanFault(call, MemoryFolder::Fault::kIoError);
-    case 1:
-      return folder_->PlanFault(call, MemoryFolder::Fault::kShortWrite);
-    case 2:
-      simulator_.Count("store_full");
-      full_until_ = now + kFullMax * random_.Uniform();
-      return;
-    default:
-      simulator_.Count("store_slow");
-      slow_until_ = now + kSlowMax * random_.Uniform();
-      return;
-  }
+  if (!faults_.healed() && random_.Chance(options_.restarts)) Crash();
+  faults_.Plan(*folder_, request.has_append() || request.has_publish());
 }
 
 void SimStore::Stop(HostId host) {

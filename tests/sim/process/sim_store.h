@@ -12,24 +12,22 @@
 #include "common/simulation/simulator.h"
 #include "common/store/testing/memory_folder.h"
 #include "tests/sim/network/host_id.h"
+#include "tests/sim/process/disk_faults.h"
 
 namespace covey::sim {
 
 // The store of snapshots that all processes share, as on a shared file system. It carries out the
 // operations of one host one after the other, as StoreThread does, each after some time.
 //
-// Until it is healed, operations meet the faults of a disk: I/O errors, no room for writes, and a
-// hundred times the usual delay; and the machine behind it restarts, which loses what was not
-// synced.
+// Until it is healed, operations meet the faults of a disk (disk_faults.h); and the machine behind
+// it restarts, which loses what was not synced.
 //
 // Actor-confined. Deterministic in the simulator's seed.
 class SimStore {
  public:
   struct Options {
-    // The longest time that one operation takes, unless the store is slow.
-    absl::Duration delay_max = absl::Milliseconds(5);
-    // Probability that an operation meets a fault; and that the store restarts at it.
-    double faults = 0;
+    DiskFaults::Options disk;
+    // Probability that the store restarts at an operation.
     double restarts = 0;
     // How the disk lies, for negative controls.
     MemoryFolder::Lie lie = MemoryFolder::Lie::kNone;
@@ -43,7 +41,7 @@ class SimStore {
   // The store restarts: what is not synced may be lost.
   void Crash();
   // No more faults.
-  void Heal() { healed_ = true; }
+  void Heal() { faults_.Heal(); }
 
   // As it is now. Looking takes no time, and meets no faults.
   MemoryFolder& folder() { return *folder_; }
@@ -58,7 +56,6 @@ class SimStore {
     absl::Time busy_until = absl::InfinitePast();
   };
 
-  absl::Duration DrawDelay();
   void PlanFault(const proto::StoreRequest& request);
   void CarryOut(HostId host, const Message& request, absl::Duration until_reply,
                 std::function<void(Message)> done);
@@ -68,9 +65,7 @@ class SimStore {
   Random random_;
   std::unique_ptr<MemoryFolder> folder_;
   std::map<HostId, Host> hosts_;
-  absl::Time full_until_ = absl::InfinitePast();
-  absl::Time slow_until_ = absl::InfinitePast();
-  bool healed_ = false;
+  DiskFaults faults_;
   std::function<void(absl::Time, const Message&)> on_done_;
 };
 

@@ -41,8 +41,8 @@ void SetContract(const Contract& contract, proto::TableSpec& spec) {
 
 SimStore::Options DrawStore(Random random) {
   SimStore::Options store;
-  store.delay_max = DrawDuration(random, absl::Microseconds(50), absl::Milliseconds(200));
-  if (random.Chance(0.5)) store.faults = 0.05 * random.Uniform() * random.Uniform();
+  store.disk.delay_max = DrawDuration(random, absl::Microseconds(50), absl::Milliseconds(200));
+  if (random.Chance(0.5)) store.disk.chance = 0.05 * random.Uniform() * random.Uniform();
   if (random.Chance(0.3)) store.restarts = 0.01 * random.Uniform();
   return store;
 }
@@ -181,7 +181,7 @@ std::string Describe(const SnapshotPlan& plan) {
                       " every=", absl::FormatDuration(plan.snapshot_every),
                       " durability=", plan.durability.Show(), " kept=", plan.snapshots_kept,
                       " deadline=", absl::FormatDuration(plan.snapshot_deadline),
-                      " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults,
+                      " store=", absl::FormatDuration(plan.store.disk.delay_max), "/", plan.store.disk.chance,
                       "/", plan.store.restarts, " killed_at=", plan.killed_at,
                       " survival=", plan.survival, plan.restores ? " restores" : "",
                       " rare=", plan.rare_every, " format=", WireFormatName(plan.format),

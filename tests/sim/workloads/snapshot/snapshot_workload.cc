@@ -97,7 +97,7 @@ void SnapshotWorkload::Adapt(SimConfig& config) const {
   config.scheduler.snapshot_deadline = plan_.snapshot_deadline;
   config.scheduler.contract_fallback = plan_.may_fall_back;
   config.store = plan_.store;
-  if (config.quiet) config.store.faults = config.store.restarts = 0;
+  if (config.quiet) config.store.disk.chance = config.store.restarts = 0;
   config.repair = kRepair;
 }
 
