@@ -121,9 +121,10 @@ absl::Time SchedulerActor::NextWake() const {
 void SchedulerActor::OnDiskDurable(absl::Time now, const Message& message, Outbox& outbox) {
   const absl::Status before = disk_failure();
   for (Message& reply : pipeline_.OnDiskDurable(now, message)) {
-    if (reply.envelope.has_register_reply() && StatusOf(reply).ok()) {
-      machines_.membership.OnRegistrationAnswered(now,
-                                                  NodeId(reply.envelope.register_reply().node()));
+    if (reply.envelope.has_register_reply()) {
+      const NodeId node(reply.envelope.register_reply().node());
+      StatusOf(reply).ok() ? machines_.membership.OnRegistrationAnswered(now, node)
+                           : machines_.membership.OnRegistrationRefused(now, node);
     }
     outbox.Send(std::move(reply));
   }

@@ -645,12 +645,34 @@ TEST_F(SchedulerActorTest, AnUnfitDiskIsTriedAgainAndKillsNobody) {
   EXPECT_EQ(state_of(3), proto::Node::ALIVE);
   ASSERT_TRUE(StatusOf(Call(CreateTable({.node = 3, .incarnation = 13}))).ok());
   EXPECT_EQ(actor_->published().tables_size(), 1);
-  // Silence counts again, except of a node that does not know yet that it has joined.
+  // Silence counts again, and later of a node that does not know yet that it has joined.
   Advance(absl::Seconds(10));
   EXPECT_EQ(state_of(3), proto::Node::DEAD);
   const Message joined = Call(RegisterRequest(14, proto::CLIENT));
   ASSERT_TRUE(StatusOf(joined).ok()) << StatusOf(joined);
   EXPECT_EQ(joined.envelope.register_reply().node(), 4u);
+}
+
+// It was registered while the disk failed, and died before it knew: its rank is free in the end.
+TEST_F(SchedulerActorTest, WhoWasRefusedAndNeverCameAgainIsDead) {
+  const auto state_of = [this](uint64_t node) {
+    for (const proto::Node& found : actor_->published().nodes()) {
+      if (found.id() == node) return found.state();
+    }
+    return proto::Node::STATE_UNSPECIFIED;
+  };
+  // One whose record fails, and one that has come meanwhile.
+  Receive(RegisterRequest(21, proto::SERVER));
+  Receive(RegisterRequest(22, proto::WORKER));
+  AnswerDisk(absl::ResourceExhaustedError("no space left"));
+  ASSERT_EQ(sent_.size(), 2u);
+  for (const Message& reply : sent_) EXPECT_TRUE(absl::IsUnavailable(StatusOf(reply)));
+  Advance(absl::Seconds(5));
+  EXPECT_EQ(state_of(2), proto::Node::ALIVE);
+  EXPECT_EQ(state_of(3), proto::Node::ALIVE);
+  Advance(absl::Seconds(10));
+  EXPECT_EQ(state_of(2), proto::Node::DEAD);
+  EXPECT_EQ(state_of(3), proto::Node::DEAD);
 }
 
 TEST_F(SchedulerActorTest, AContractIsSwitchedDurablyAndInTheEvents) {

@@ -194,6 +194,18 @@ TEST_F(FileLogTest, NothingFollowsWhatAFailedWriteHasLeft) {
   EXPECT_EQ(Open()->recovered()->index(), 4);
 }
 
+TEST_F(FileLogTest, ALinkStaysALink) {
+  const std::string target = path_ + ".elsewhere";
+  unlink(target.c_str());
+  ASSERT_EQ(symlink(target.c_str(), path_.c_str()), 0);
+  Open()->Send(MakeAppend(1));
+  Open(1)->Send(MakeAppend(2));  // replaced twice
+  struct stat status;
+  ASSERT_EQ(lstat(path_.c_str(), &status), 0);
+  EXPECT_TRUE(S_ISLNK(status.st_mode));
+  EXPECT_EQ(Open()->recovered()->index(), 2);
+}
+
 // A log on a disk in memory, which a test fails and crashes.
 class LogOnDisk {
  public:

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -100,7 +101,12 @@ absl::StatusOr<std::unique_ptr<LogFile>> OpenLocked(const std::string& at, int f
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LogFile>> OsLogFolder::OpenLog() {
-  return OpenLocked(path_, 0, path_);
+  COVEY_ASSIGN_OR_RETURN(auto file, OpenLocked(path_, 0, path_));
+  const std::unique_ptr<char, decltype(&free)> found(realpath(path_.c_str(), nullptr), &free);
+  if (found == nullptr) return SystemError("find", path_);
+  log_ = found.get();
+  successor_ = log_ + ".new";
+  return file;
 }
 
 absl::StatusOr<std::unique_ptr<LogFile>> OsLogFolder::CreateSuccessor() {
@@ -108,15 +114,14 @@ absl::StatusOr<std::unique_ptr<LogFile>> OsLogFolder::CreateSuccessor() {
 }
 
 absl::Status OsLogFolder::RenameSuccessor() {
-  return rename(successor_.c_str(), path_.c_str()) == 0 ? absl::OkStatus()
-                                                        : SystemError("rename", successor_);
+  return rename(successor_.c_str(), log_.c_str()) == 0 ? absl::OkStatus()
+                                                       : SystemError("rename", successor_);
 }
 
 void OsLogFolder::RemoveSuccessor() { unlink(successor_.c_str()); }
 
 absl::Status OsLogFolder::Sync() {
-  const size_t slash = path_.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+  const std::string folder = log_.substr(0, log_.rfind('/') + 1);
   const Descriptor file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!file.open()) return SystemError("open the folder of", path_);
   return fsync(file.number()) == 0 ? absl::OkStatus() : SystemError("sync the folder of", path_);

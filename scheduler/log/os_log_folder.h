@@ -9,11 +9,12 @@
 
 namespace covey::scheduler {
 
-// A folder of the operating system. The successor of the log PATH is PATH.new. Locks are flock's,
-// and belong to open files: they end with their process.
+// A folder of the operating system. The successor of the log PATH is PATH.new. Where PATH is a
+// link, both are where it leads. Locks are flock's, and belong to open files: they end with their
+// process.
 class OsLogFolder : public LogFolder {
  public:
-  explicit OsLogFolder(std::string path) : path_(std::move(path)), successor_(path_ + ".new") {}
+  explicit OsLogFolder(std::string path) : path_(std::move(path)) {}
 
   const std::string& path() const override { return path_; }
   absl::StatusOr<std::unique_ptr<LogFile>> OpenLog() override;
@@ -24,7 +25,9 @@ class OsLogFolder : public LogFolder {
 
  private:
   const std::string path_;
-  const std::string successor_;
+  // Without links; empty before OpenLog.
+  std::string log_;
+  std::string successor_;
 };
 
 }  // namespace covey::scheduler

@@ -23,6 +23,8 @@ namespace {
 // A node that waits for the reply to its registration sends no heartbeats, even if the disk is
 // slow.
 constexpr absl::Duration kUntilAnswered = absl::Hours(24);
+// A node that was refused asks again every few seconds, if it lives.
+constexpr absl::Duration kUntilAskedAgain = absl::Seconds(10);
 
 // Of all nodes of the view together: 27,000 of 300 bytes each. The rest of what a control message
 // may have is for groups, tables and their shards.
@@ -147,11 +149,20 @@ bool Membership::HasLeft(NodeId id, Incarnation incarnation) const {
 }
 
 void Membership::OnRegistrationAnswered(absl::Time now, NodeId node) {
+  if (Planted(PlantedBug::kSilenceFromRegistration)) return;
+  BeginAnew(now, node, absl::ZeroDuration());
+}
+
+void Membership::OnRegistrationRefused(absl::Time now, NodeId node) {
+  BeginAnew(now, node, kUntilAskedAgain);
+}
+
+void Membership::BeginAnew(absl::Time now, NodeId node, absl::Duration grace) {
   const auto at = health_.find(node);
-  if (at == health_.end() || Planted(PlantedBug::kSilenceFromRegistration)) return;
-  Health answered = NewHealth(now, absl::ZeroDuration());
-  answered.load = std::move(at->second.load);
-  at->second = std::move(answered);
+  if (at == health_.end()) return;
+  Health anew = NewHealth(now, grace);
+  anew.load = std::move(at->second.load);
+  at->second = std::move(anew);
   Expect(at->second);
 }
 

@@ -69,6 +69,9 @@ class Membership {
   // The reply to a registration is sent now, after its record became durable. The silence of the
   // node counts from here.
   void OnRegistrationAnswered(absl::Time now, NodeId node);
+  // The reply says that its record could not be written. The node is registered once one is, and
+  // does not know it before it has asked again. Its silence counts some time after this refusal.
+  void OnRegistrationRefused(absl::Time now, NodeId node);
 
   // What an ALIVE server said last of its load, in its registration or a heartbeat: empty, when
   // neither has come to this scheduler. Null: no such node is ALIVE.
@@ -123,6 +126,8 @@ class Membership {
   };
 
   Health NewHealth(absl::Time now, absl::Duration grace) const;
+  // A node that was not heard of before begins anew; its load stays.
+  void BeginAnew(absl::Time now, NodeId node, absl::Duration grace);
   // The health of this node is known, or has changed.
   void Expect(const Health& health) {
     next_death_ = std::min(next_death_, health.detector.DeadAt());

@@ -17,9 +17,9 @@
 
 namespace covey::sim {
 
-// The real scheduler's actor as the program of a process. It recovers from its log, if there is one;
-// otherwise it continues the snapshot that the configuration names. It ends when it cannot open the
-// log. Actor-confined.
+// The real scheduler's actor as the program of a process. It recovers from its log, if there is
+// one; otherwise it continues the snapshot that the configuration names. It ends when it cannot
+// open the log. Actor-confined.
 class SchedulerProgram : public Program {
  public:
   SchedulerProgram(Simulator& simulator, const scheduler::Config& config, SimLog& log,

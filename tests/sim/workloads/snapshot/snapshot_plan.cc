@@ -174,21 +174,21 @@ SnapshotPlan DrawSnapshotSparsePlan(Random random) {
 }
 
 std::string Describe(const SnapshotPlan& plan) {
-  return absl::StrCat("groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
-                      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
-                      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic,
-                      " examples=", plan.passes, "x", plan.examples,
-                      " every=", absl::FormatDuration(plan.snapshot_every),
-                      " durability=", plan.durability.Show(), " kept=", plan.snapshots_kept,
-                      " deadline=", absl::FormatDuration(plan.snapshot_deadline),
-                      " store=", absl::FormatDuration(plan.store.disk.delay_max), "/", plan.store.disk.chance,
-                      "/", plan.store.restarts, " killed_at=", plan.killed_at,
-                      " survival=", plan.survival, plan.restores ? " restores" : "",
-                      " rare=", plan.rare_every, " format=", WireFormatName(plan.format),
-                      plan.sparse ? absl::StrCat(" rows={", plan.life_cycle.ShortDebugString(),
-                                                 "} ", proto::DataType_Name(plan.row_type), " ",
-                                                 proto::SparseRows::RoundMean_Name(plan.round_mean))
-                                  : "");
+  return absl::StrCat(
+      "groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
+      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
+      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic, " examples=", plan.passes, "x",
+      plan.examples, " every=", absl::FormatDuration(plan.snapshot_every),
+      " durability=", plan.durability.Show(), " kept=", plan.snapshots_kept,
+      " deadline=", absl::FormatDuration(plan.snapshot_deadline),
+      " store=", absl::FormatDuration(plan.store.disk.delay_max), "/", plan.store.disk.chance, "/",
+      plan.store.restarts, " killed_at=", plan.killed_at, " survival=", plan.survival,
+      plan.restores ? " restores" : "", " rare=", plan.rare_every,
+      " format=", WireFormatName(plan.format),
+      plan.sparse ? absl::StrCat(" rows={", plan.life_cycle.ShortDebugString(), "} ",
+                                 proto::DataType_Name(plan.row_type), " ",
+                                 proto::SparseRows::RoundMean_Name(plan.round_mean))
+                  : "");
 }
 
 }  // namespace covey::sim
