@@ -26,6 +26,7 @@
 #include "common/metrics/metrics_server.h"
 #include "common/metrics/process_metrics.h"
 #include "common/net/grpc_channel.h"
+#include "common/net/grpc_log.h"
 #include "common/net/host_port.h"
 #include "common/net/host_transport.h"
 #include "common/net/zmq_transport.h"
@@ -185,7 +186,6 @@ class ServerProcess {
     const absl::Duration drain_deadline = current_.drain_deadline;
     NotifyStopping(drain_deadline + kEndMax);
     const std::string reason = absl::StrCat("signal ", signal.value_or(0));
-    // Another signal from here on ends the process at once.
     control_->Post([this, reason, drain_deadline](absl::Time now, Outbox& outbox) {
       leaving_ = true;
       actor_->Leave(now, reason, now + drain_deadline, outbox);
@@ -614,6 +614,7 @@ int Main(int argc, const char* const* argv) {
   Config& config = settings.config;
   InitProcess(config.rank < 0 ? "server" : absl::StrCat("server-", config.rank));
   SetLogLevel(config.log_level);
+  TakeLogOfGrpc();
   AllowManyConnections();
   ApplyPriority(config.priority);
   const auto tls = Complete(config);

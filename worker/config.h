@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -38,6 +39,9 @@ struct WorkerConfig {
   // How long this worker waits for its group to form, also when a member dies meanwhile and it must
   // form again; 1 s … 1 h. Longer tolerates slower starts of the other members.
   absl::Duration form_deadline = absl::Seconds(60);
+  // Asked about ten times per second by the thread that waits in Worker::Join. Once it returns
+  // true, Join leaves the job and returns CANCELLED. Empty = nobody is asked.
+  std::function<bool()> gives_up;
   // The algorithm of collectives that do not name one; the same on all members. kAutomatic: the
   // fastest for each size, according to the members' measurements.
   Algorithm collective = Algorithm::kAutomatic;

@@ -63,10 +63,12 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Join(const WorkerConfig& config)
   // Before its group is ready: a supervisor may start one worker after the other.
   const std::string name = absl::StrCat("worker ", worker->rank(), " of job ", config.cluster.job);
   NotifyReady(absl::StrCat(name, ", waiting for its group"));
-  COVEY_RETURN_IF_ERROR(worker->core_->RunWhenReady([&worker](WorkerActor& actor) {
-    worker->AdoptGroup(actor);
-    return absl::OkStatus();
-  }));
+  COVEY_RETURN_IF_ERROR(worker->core_->RunWhenReady(
+      [&worker](WorkerActor& actor) {
+        worker->AdoptGroup(actor);
+        return absl::OkStatus();
+      },
+      config.gives_up));
   NotifyStatus(absl::StrCat(name, ", in a group of ", worker->group().size()));
   return worker;
 }

@@ -35,7 +35,8 @@ class Worker {
   // it as started once it is registered (common/runtime/supervisor_notice.h).
   //   UNAVAILABLE: no scheduler at this address, or config.metrics cannot be listened at.
   //   ALREADY_EXISTS: the rank is taken.
-  //   DEADLINE_EXCEEDED: names the missing members. CANCELLED: asked to leave before that.
+  //   DEADLINE_EXCEEDED: names the missing members. CANCELLED: asked to leave before that, or
+  //   config.gives_up.
   //   INVALID_ARGUMENT: bad config, or another job's scheduler.
   static absl::StatusOr<std::unique_ptr<Worker>> Join(const WorkerConfig& config);
   ~Worker();

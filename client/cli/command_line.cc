@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/console/text_file.h"
 #include "common/base/edit_distance.h"
+#include "common/net/grpc_log.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/process_main.h"
 
@@ -39,6 +40,7 @@ std::string Unknown(std::span<const Command> commands, absl::string_view name) {
 
 int RunCommandLine(std::span<const Command> commands, int count, const char* const* arguments) {
   InitProcess("");
+  TakeLogOfGrpc();
   if (count < 2) {
     WriteAll(STDERR_FILENO, Help(commands));
     return kExitUsage;

@@ -117,7 +117,8 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
   });
   loop.Start();
   COVEY_RETURN_IF_ERROR(connection->StartMetrics(options.metrics));
-  COVEY_RETURN_IF_ERROR(connection->AwaitMembership(config.join_deadline + kGrace));
+  COVEY_RETURN_IF_ERROR(
+      connection->AwaitMembership(config.join_deadline + kGrace, options.gives_up));
   COVEY_RETURN_IF_ERROR(connection->Run([&self](absl::Time, Outbox&) {
     self.node_ = self.client_->member().node();
     self.rank_ = self.client_->member().rank();
@@ -137,12 +138,21 @@ absl::Status Connection::StartMetrics(MetricsServer::Options options) {
   return absl::OkStatus();
 }
 
-absl::Status Connection::AwaitMembership(absl::Duration timeout) {
+absl::Status Connection::AwaitMembership(absl::Duration timeout,
+                                         const std::function<bool()>& gives_up) {
   const absl::Time until = MonotonicNow() + timeout;
-  MutexLock lock(mutex_);
-  while (membership_ == Member::State::kRegistering && MonotonicNow() < until) {
-    membership_changed_.WaitFor(mutex_, until - MonotonicNow());
+  const absl::Duration ask_every = gives_up ? kAskEvery : absl::InfiniteDuration();
+  const auto is_waiting = [&] {
+    MutexLock lock(mutex_);
+    if (membership_ == Member::State::kRegistering) {
+      membership_changed_.WaitFor(mutex_, std::min(ask_every, until - MonotonicNow()));
+    }
+    return membership_ == Member::State::kRegistering && MonotonicNow() < until;
+  };
+  while (is_waiting()) {
+    if (gives_up && gives_up()) return absl::CancelledError("it gave up before it was registered");
   }
+  MutexLock lock(mutex_);
   if (membership_ == Member::State::kMember) return absl::OkStatus();
   if (!failure_.ok()) return WithReason(failure_, tls_.get(), WallClockNow());
   return WithReason(absl::UnavailableError("the scheduler did not answer in time; check that it "

@@ -55,13 +55,17 @@ class Connection {
     absl::Duration own_returns_after = LoopRunner::kOwnReturnsAfter;
     // Builds the actor once the endpoints are known; empty = a ClientActor.
     MakeActor make_actor;
+    // Asked every kAskEvery by the thread that waits in Open; true = Open gives up. Empty = nobody.
+    std::function<bool()> gives_up;
     // What the process tells an operator's tools, also before it is registered; an empty address =
     // nothing. Messages are added to it.
     MetricsServer::Options metrics;
   };
 
+  static constexpr absl::Duration kAskEvery = absl::Milliseconds(100);
+
   // Blocks until the scheduler has admitted this process, or until config.join_deadline. Errors as
-  // Member::failure, and of MetricsServer::Start.
+  // Member::failure, and of MetricsServer::Start. CANCELLED: it gives up.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const ClientConfig& config,
                                                           const Options& options);
   ~Connection();
@@ -98,7 +102,7 @@ class Connection {
 
  private:
   Connection() = default;
-  absl::Status AwaitMembership(absl::Duration timeout);
+  absl::Status AwaitMembership(absl::Duration timeout, const std::function<bool()>& gives_up);
   absl::Status StartMetrics(MetricsServer::Options options);
   absl::Status FlushPushes(RequestEngine::FlushScope scope, absl::Duration timeout);
 

@@ -68,7 +68,10 @@ std::optional<int> AwaitTermination(absl::Duration timeout,
     if (number == SIGHUP) {
       (*on_hangup)();
     } else if (number >= 0) {
-      pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+      sigset_t kills;
+      sigemptyset(&kills);
+      sigaddset(&kills, SIGINT);
+      pthread_sigmask(SIG_UNBLOCK, &kills, nullptr);
       return number;
     } else if (errno != EINTR) {
       return std::nullopt;

@@ -33,8 +33,9 @@ uint32_t UsableCores();
 std::string HostName();
 
 // Blocks until SIGTERM or SIGINT arrives and returns its number; nothing when `timeout` passes
-// first. After the first signal was returned, further ones have their default effect, so a second
-// Ctrl-C kills.
+// first. After the first signal was returned, a further SIGINT has its default effect, so that a
+// second Ctrl-C kills. A further SIGTERM has none: supervisors may ask several times, as Slurm's
+// scancel does, and so may the process itself.
 std::optional<int> WaitForTermination(absl::Duration timeout = absl::InfiniteDuration());
 
 // For services. From now on SIGHUP ends neither this process nor the programs that it starts: it

@@ -43,16 +43,31 @@ TEST(ProcessMainDeathTest, GivesUpAfterTheTimeout) {
       testing::ExitedWithCode(0), "");
 }
 
-TEST(ProcessMainDeathTest, ASecondSignalKills) {
+TEST(ProcessMainDeathTest, ASecondCtrlCKills) {
+  for (const int first : {SIGINT, SIGTERM}) {
+    EXPECT_EXIT(
+        {
+          InitProcess("test");
+          kill(getpid(), first);
+          WaitForTermination();
+          kill(getpid(), SIGINT);
+          std::exit(1);
+        },
+        testing::KilledBySignal(SIGINT), "");
+  }
+}
+
+TEST(ProcessMainDeathTest, AProcessThatIsAskedTwiceEndsInOrder) {
   EXPECT_EXIT(
       {
         InitProcess("test");
-        kill(getpid(), SIGINT);
+        kill(getpid(), SIGTERM);
         WaitForTermination();
-        kill(getpid(), SIGINT);
-        std::exit(1);
+        kill(getpid(), SIGTERM);
+        RequestTermination();
+        std::exit(0);
       },
-      testing::KilledBySignal(SIGINT), "");
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(ProcessMainDeathTest, AHangupCallsAndEndsNothing) {

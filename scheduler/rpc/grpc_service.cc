@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/rpc/grpc_service.h"
 
-#include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -10,14 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/buffer.h"
-#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/control_methods.h"
+#include "common/net/grpc_log.h"
 #include "common/net/host_port.h"
 #include "common/net/scheduler_failover.h"
 #include "common/security/rights.h"
@@ -51,15 +49,6 @@ constexpr int kConnectionAgeMilliseconds = 600'000;
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
-}
-
-// gRPC's complaints about sockets and handshakes are dropped, since our own errors say the same in
-// one line. Its last message before an abort is kept.
-void LogForGrpc(gpr_log_func_args* line) {
-  if (line->severity != GPR_LOG_SEVERITY_ERROR) return;
-  const bool last_words = absl::StrContains(line->message, "assertion failed");
-  LogLine(last_words ? LogLevel::kError : LogLevel::kDebug, "grpc",
-          {{"file", line->file}, {"line", line->line}, {"text", line->message}});
 }
 
 // Whose certificates callers show, where they must show any.
@@ -315,7 +304,7 @@ class Service : public GrpcService, private ServedMethods {
     if (options.tls != nullptr) {
       COVEY_RETURN_IF_ERROR(Callers::ReadRevoked(options.tls->folder()).status());
     }
-    gpr_set_log_function(LogForGrpc);
+    TakeLogOfGrpc();
     grpc::EnableDefaultHealthCheckService(true);
     if (options.has_reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;

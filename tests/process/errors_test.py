@@ -4,10 +4,12 @@
 import gzip
 import json
 import os
+import signal
 import socket
+import time
 
 from tests import report
-from tests.process import cluster
+from tests.process import cluster, program
 from tests.process.cluster import COUNTER, COVEY, FASHION_MNIST, JOB, SCHEDULER, SERVER
 
 _FAILED, _USAGE, _UNREACHABLE = 1, 2, 3
@@ -71,6 +73,31 @@ class ErrorsTest(cluster.ProcessTest):
             server = self.start("server", [SERVER, "--scheduler", where, "--join-deadline", "1s"])
             self.assert_complaint(status, _UNREACHABLE, "no scheduler answers", where)
             self.assert_complaint(server, _UNREACHABLE, "1s", where, "check")
+
+    def test_who_has_not_joined_ends_when_it_is_told_to(self):
+        running = cluster.Cluster(self, servers=1, groups=1, workers=2)
+        alone = self.start("worker-0", [FASHION_MNIST], running.environment(0))
+        program.await_true(lambda: cluster.nodes(running.status(), "WORKER"), "a worker that waits")
+        nowhere = {"COVEY_SCHEDULER": self.nowhere}
+        never_joined = [self.start(name, [path], nowhere)
+                        for name, path in (("server", SERVER), ("worker", FASHION_MNIST))]
+        for server_or_worker in [alone, *never_joined]:
+            time.sleep(0.5)
+            begin = time.monotonic()
+            # Twice, as some supervisors do.
+            server_or_worker.signal(signal.SIGTERM)
+            time.sleep(0.05)
+            server_or_worker.signal(signal.SIGTERM)
+            self.assertEqual(0, server_or_worker.exit_code(), server_or_worker)
+            self.assertLess(time.monotonic() - begin, 10, server_or_worker)
+        program.await_true(lambda: [node["state"] for node in running.status()["view"]["nodes"]
+                                    if node["role"] == "WORKER"] == ["LEFT"], "its leave")
+
+    def test_a_folder_of_certificates_that_is_missing(self):
+        for name, path in (("server", SERVER), ("worker", FASHION_MNIST)):
+            found = self.start(name, [path, "--tls", self.folder + "/none"],
+                               {"COVEY_SCHEDULER": self.nowhere})
+            self.assert_complaint(found, _USAGE, "there is no folder .*/none")
 
     def test_port_in_use(self):
         with socket.create_server(("127.0.0.1", 0)) as holder:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/engine/worker_core.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -47,6 +48,7 @@ absl::Status WorkerCore::Open() {
   options.listen = ListenAddress(config_);
   options.shared_memory = config_.transport == "auto";
   options.own_returns_after = kOwnReturnsAfter;
+  options.gives_up = config_.gives_up;
   options.make_actor = [this](const client::ClientActor::Options& actor_options) {
     auto actor = std::make_unique<WorkerActor>(
         actor_options,
@@ -118,18 +120,28 @@ absl::Status WorkerCore::SetBack() {
   return absl::OkStatus();
 }
 
-absl::Status WorkerCore::RunWhenReady(const std::function<absl::Status(WorkerActor&)>& work) {
+absl::Status WorkerCore::RunWhenReady(const std::function<absl::Status(WorkerActor&)>& work,
+                                      const std::function<bool()>& gives_up) {
   const SetOnce<absl::Status> done;
   COVEY_RETURN_IF_ERROR(Run([&](WorkerActor& actor, absl::Time, Outbox&) {
     actor.WhenReady([&work, &actor, done](const absl::Status& status) {
       done.Set(status.ok() ? work(actor) : status);
     });
   }));
-  if (const absl::Status* status = done.WaitFor(config_.form_deadline)) return *status;
+  const absl::Time until = MonotonicNow() + config_.form_deadline;
+  const absl::Duration ask_every =
+      gives_up ? client::Connection::kAskEvery : absl::InfiniteDuration();
+  bool has_given_up = false;
+  do {
+    const absl::Duration wait = std::min(ask_every, until - MonotonicNow());
+    if (const absl::Status* status = done.WaitFor(wait)) return *status;
+    has_given_up = gives_up && gives_up();
+  } while (!has_given_up && MonotonicNow() < until);
   absl::Status missed;
   COVEY_RETURN_IF_ERROR(Run([&](WorkerActor& actor, absl::Time, Outbox&) {
     actor.WhenReady(nullptr);
-    missed = NotReady();
+    missed =
+        has_given_up ? absl::CancelledError("it gave up before it was in a group") : NotReady();
   }));
   return done.is_set() ? done.Wait() : missed;
 }

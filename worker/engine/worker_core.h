@@ -74,8 +74,9 @@ class WorkerCore {
   absl::Status Run(const Task& task);
   // Runs `work` on the loop while the group is ready. If a member dies before it runs, it waits for
   // the next generation. Returns the work's status; DEADLINE_EXCEEDED, and it never runs: the group
-  // was not ready within form_deadline.
-  absl::Status RunWhenReady(const std::function<absl::Status(WorkerActor&)>& work);
+  // was not ready within form_deadline. `gives_up`: as in WorkerConfig, CANCELLED.
+  absl::Status RunWhenReady(const std::function<absl::Status(WorkerActor&)>& work,
+                            const std::function<bool()>& gives_up = nullptr);
 
  private:
   // Everybody who reaches data_host may take part.

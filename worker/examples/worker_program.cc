@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/net/grpc_log.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
 #include "common/runtime/supervisor_notice.h"
@@ -48,12 +49,13 @@ int RunWorkerProgram(const WorkerProgram& program, int argc, const char* const* 
   for (const absl::Status& status : {program.validate(), config.Validate()}) {
     if (!status.ok()) return fail(status, kExitUsage);
   }
+  TakeLogOfGrpc();
+  config.gives_up = [] { return WaitForTermination(absl::ZeroDuration()).has_value(); };
   const auto worker = worker::Worker::Join(config);
-  if (!worker.ok()) {
-    return fail(worker.status(),
-                absl::IsUnavailable(worker.status()) ? kExitUnreachable : kExitFailed);
-  }
-  const absl::Status status = program.run(config, **worker);
+  if (absl::IsUnavailable(worker.status())) return fail(worker.status(), kExitUnreachable);
+  // Such as a folder of certificates that is not there.
+  if (absl::IsFailedPrecondition(worker.status())) return fail(worker.status(), kExitUsage);
+  const absl::Status status = worker.ok() ? program.run(config, **worker) : worker.status();
   if (status.ok()) return 0;
   if (absl::IsCancelled(status)) {
     errors << program.name << ": drained: " << status.message() << "\n";

@@ -27,7 +27,7 @@ struct WorkerProgram {
 
 // Drains a worker when its process is told to end. The first SIGTERM or Ctrl-C asks the scheduler
 // to drain it, and the hybrid step ends with CANCELLED at the group's next step. A worker that is
-// not released within kDrainMax ends anyway. A second signal ends the process.
+// not released within kDrainMax ends anyway. A second Ctrl-C ends the process.
 //
 // Confined to the worker's thread; the worker outlives it.
 class DrainOnSignal {

@@ -103,7 +103,7 @@ check() {
 }
 )sh";
 
-// `stop NAME SIGNAL` asks a process once to end; the second SIGTERM would kill it.
+// `stop NAME SIGNAL` asks a process once to end; a second SIGTERM might kill a program of the user.
 constexpr char kStop[] = R"sh(
 stop() {
   if alive "$1"; then

@@ -103,7 +103,9 @@ absl::Status StartWatch::Await(const std::vector<PlannedProcess>& processes,
       look = MonotonicNow() + kLook;
     }
     if (MonotonicNow() > until) return Late(processes, status.status());
-    if (WaitForTermination(kPoll).has_value()) {
+    const bool has_waited =
+        absl::IsUnavailable(status.status()) && !scheduler_.AwaitConnection(kPoll);
+    if (WaitForTermination(has_waited ? absl::ZeroDuration() : kPoll).has_value()) {
       return absl::CancelledError(
           absl::StrCat("interrupted; what was started goes on, see covey "
                        "cluster status ",

@@ -23,7 +23,7 @@
 namespace covey::cli {
 namespace {
 
-std::unique_ptr<proto::Scheduler::Stub> MakeStub(
+std::shared_ptr<grpc::Channel> MakeChannel(
     const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kControlEnvelopeBytesMax);
@@ -32,12 +32,14 @@ std::unique_ptr<proto::Scheduler::Stub> MakeStub(
   // A restarted scheduler is found soon, however long it was away.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  return proto::Scheduler::NewStub(grpc::CreateCustomChannel(address, credentials, arguments));
+  return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
-gpr_timespec Deadline() {
-  return gpr_time_from_millis(absl::ToInt64Milliseconds(SchedulerStub::kDeadline), GPR_TIMESPAN);
+gpr_timespec Within(absl::Duration duration) {
+  return gpr_time_from_millis(absl::ToInt64Milliseconds(duration), GPR_TIMESPAN);
 }
+
+gpr_timespec Deadline() { return Within(SchedulerStub::kDeadline); }
 
 absl::Status NobodyAnswers(const std::string& addresses) {
   return absl::UnavailableError(absl::StrCat("no scheduler answers at ", addresses, " within ",
@@ -65,6 +67,7 @@ absl::StatusOr<std::shared_ptr<const TlsCredentials>> FindCredentials(const std:
 struct Schedulers {
   struct Scheduler {
     std::string address;
+    std::shared_ptr<grpc::Channel> channel;
     std::unique_ptr<proto::Scheduler::Stub> stub;
   };
 
@@ -74,7 +77,9 @@ struct Schedulers {
         tls.ok() && *tls != nullptr ? (*tls)->ForSchedulersOf((*tls)->identity().job)
                                     : grpc::InsecureChannelCredentials();
     for (const std::string& address : SplitSchedulers(addresses)) {
-      all.push_back({.address = address, .stub = MakeStub(address, credentials)});
+      auto channel = MakeChannel(address, credentials);
+      auto stub = proto::Scheduler::NewStub(channel);
+      all.push_back({.address = address, .channel = std::move(channel), .stub = std::move(stub)});
     }
   }
   void AskTheNext() { current = (current + 1) % all.size(); }
@@ -122,6 +127,11 @@ SchedulerStub::SchedulerStub(const SchedulerTarget& target)
     : connection_(std::make_unique<Connection>(target)) {}
 
 SchedulerStub::~SchedulerStub() = default;
+
+bool SchedulerStub::AwaitConnection(absl::Duration timeout) {
+  return connection_->all[connection_->current].channel->WaitForConnected(
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), Within(timeout)));
+}
 
 absl::StatusOr<proto::StatusReply> SchedulerStub::GetStatus() {
   return connection_->Ask(&proto::Scheduler::Stub::GetStatus, proto::StatusRequest());

@@ -36,6 +36,10 @@ class SchedulerStub {
   explicit SchedulerStub(const SchedulerTarget& target);
   ~SchedulerStub();
 
+  // Waits until the scheduler that is asked next is connected; false = not within `timeout`.
+  // Between the calls of a poller nobody else carries a handshake on, so it may take many polls.
+  bool AwaitConnection(absl::Duration timeout);
+
   absl::StatusOr<proto::StatusReply> GetStatus();
   absl::StatusOr<proto::ListTablesReply> ListTables();
   // Errors as ParameterClient::SetContract.

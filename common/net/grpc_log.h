@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace covey {
+
+// From now on gRPC's complaints about sockets and handshakes are debug lines of this process's log,
+// since our own errors say the same in one line; its last message before an abort is an error. For
+// programs of ours, before they use gRPC: it holds for the whole process. Thread-safe.
+void TakeLogOfGrpc();
+
+}  // namespace covey
