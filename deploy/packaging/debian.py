@@ -33,6 +33,7 @@ _UNITS = "deploy/systemd"
 _UNIT_FILES = {
     "covey-scheduler.service": "lib/systemd/system/covey-scheduler.service",
     "covey-server@.service": "lib/systemd/system/covey-server@.service",
+    "covey-servers.target": "lib/systemd/system/covey-servers.target",
     "covey-worker@.service": "lib/systemd/system/covey-worker@.service",
     "sysusers.conf": "usr/lib/sysusers.d/covey.conf",
     "tmpfiles.conf": "usr/lib/tmpfiles.d/covey.conf",

@@ -48,7 +48,8 @@ number_of() { # NODES
 drain() { # STEP
   local id step
   squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format='%i %j' | while read -r id step; do
-    # Slurm complains where one of its tasks has ended meanwhile.
+    # Slurm complains where one of its tasks has ended meanwhile. It may signal twice, when jobs
+    # wait in the queue, which makes no difference to Covey.
     [[ $step != "$1" ]] || scancel --signal=TERM "$id" 2>/dev/null || true
   done
 }
@@ -95,9 +96,12 @@ END
 }
 
 # Servers and scheduler at once: so the last state goes into a snapshot, where there is a store.
+# Fails when one of them has failed.
 end_servers() {
+  local status=0
   drain servers
   drain scheduler
-  await "$servers_step" || echo "covey: a server has failed; see $run/servers-*.log" >&2
-  await "$scheduler" || echo "covey: the scheduler has failed; see $run/scheduler-0.log" >&2
+  await "$servers_step" || { status=$? && echo "covey: a server has failed; see $run/servers-*.log" >&2; }
+  await "$scheduler" || { status=$? && echo "covey: the scheduler has failed; see $run/scheduler-0.log" >&2; }
+  return "$status"
 }

@@ -6,7 +6,8 @@ program=(./fashion_mnist --contract buffered)
 
 # The name of the job, which a job that goes on with its snapshots has, too.
 name=covey
-groups=1            # groups of workers; the workers are divided among them
+groups=1            # of job.sbatch: its workers are divided among as many groups
+group_size=2        # of servers.sbatch: so many workers make a group
 servers_per_node=1
 workers_per_node=1
 

@@ -89,29 +89,43 @@ class SlurmTest(cluster.ProcessTest):
     def test_a_signal_ends_it_in_order_and_another_job_goes_on(self):
         self.train("--epochs", 1000)
         job = self.slurm.submit("job.sbatch", self.mine)
+        # While another job waits in the queue, scancel signals each step twice.
+        waiting = self.slurm.submit("job.sbatch", self.mine, f"--dependency=afternotok:{job}")
         self.await_progress(job)
         self.slurm.end(job)
         self.assert_completed(job)
         for rank in range(3):
             self.assertIn("drained", self.log(job, f"workers-{rank}"))
             self.assertIn("server_left", self.log(job, f"servers-{rank}"))
+        self.slurm.run("scancel", waiting)
         again = self.slurm.submit("job.sbatch", self.mine)
         self.await_progress(again)
         self.assertIn('"resumes"', self.log(again, "scheduler-0"))
         self.slurm.end(again)
         self.assert_completed(again)
 
+    def test_a_server_that_failed_fails_the_job(self):
+        self.train("--epochs", 1000)
+        job = self.slurm.submit("job.sbatch", self.mine)
+        self.await_progress(job)
+        subprocess.run(["pkill", "--oldest", "--signal=KILL", "--full",
+                        f"covey_server --tls {self.mine}/"], check=True)
+        self.slurm.end(job)
+        self.assertEqual("FAILED 137:0", self.slurm.await_end(job), self.output(job))
+        self.assertIn("a server has failed", self.output(job))
+
     def test_servers_outlast_the_jobs_of_workers(self):
         self.train("--epochs", 1)
         servers = self.slurm.submit("servers.sbatch", self.mine)
-        program.await_true(lambda: "server_joined" in self.log(servers, "servers-0"), "a server")
-        for _ in range(2):
+        for ended in range(2):
+            # The first one waits for the servers.
             job = self.slurm.submit("workers.sbatch", self.mine)
             self.assert_completed(job)
             folder = f"covey-{servers}-0/workers-{job}"
             result = self.result_of("".join(self.log(job, f"workers-{rank}", folder)
                                             for rank in range(2)))
             self.assertGreater(result["test_accuracy"], 0.7)
+            self.assertEqual(ended + 1, result["groups"], "two workers make one more group")
         self.slurm.end(servers)
         self.assert_completed(servers)
         self.assertIn("server_left", self.log(servers, "servers-0"))

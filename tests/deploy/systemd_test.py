@@ -39,6 +39,13 @@ class SystemdTest(cluster.ProcessTest):
         self.assertEqual([True, True, False],
                          [bool(re.search(reload, unit.read_text(), re.M)) for unit in _UNITS])
 
+    def test_servers_stop_after_workers_and_start_before_them(self):
+        _, server, worker = (unit.read_text() for unit in _UNITS)
+        self.assertRegex(server, r"(?m)^Wants=.*covey-servers\.target$")
+        self.assertRegex(server, r"(?m)^Before=covey-servers\.target$")
+        self.assertRegex(worker, r"(?m)^After=.*covey-servers\.target$")
+        self.assertIn("\nStopWhenUnneeded=yes\n", (_FOLDER / "covey-servers.target").read_text())
+
     def test_they_restrict_the_same(self):
         scheduler, server, worker = map(_restrictions, _UNITS)
         self.assertGreater(len(scheduler), 20)
@@ -60,7 +67,8 @@ class SystemdTest(cluster.ProcessTest):
             # The programs are not installed here.
             text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", unit.read_text(), flags=re.M)
             (folder / unit.name.replace("@", "@0")).write_text(text)
-        run = _run("systemd-analyze", "verify", "--man=no", *sorted(folder.glob("*.service")))
+        shutil.copy(_FOLDER / "covey-servers.target", folder)
+        run = _run("systemd-analyze", "verify", "--man=no", *sorted(folder.glob("covey-*")))
         # Other units of this machine are none of ours.
         ours = [line for line in run.stderr.splitlines() if "covey" in line]
         self.assertEqual([], ours)
