@@ -52,6 +52,10 @@ class DataCut {
   }
   // A valid request, before its data set's ledger takes it in, and what it has told of its pass.
   void Note(const Message& message, MemberPasses::Outcome place);
+  // A node takes part in the data set, and has told nothing of its examples.
+  void NoteAsked(const std::string& name, NodeId node) {
+    accounts_.at(name).reports.try_emplace(node);
+  }
   // A node is no longer ALIVE.
   void Forget(NodeId node);
 
@@ -82,7 +86,7 @@ class DataCut {
   // What nodes have told about one data set.
   struct Account {
     const ExampleLedger& ledger;
-    // Of each node that has asked for items.
+    // Of each node that has asked for anything.
     std::map<NodeId, Report> reports = {};
     // Of a pending cut: examples that were finished in later steps; and nodes that have not told
     // the step of an example.

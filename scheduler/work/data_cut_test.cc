@@ -241,6 +241,23 @@ TEST_F(DataCutTest, AfterARestartEachMemberMayHoldExamples) {
   EXPECT_THAT(dispatcher_->CutWaitsFor(), HasSubstr("worker-3"));
 }
 
+// It may take longer than a lease until the steps of its examples are durable, and it reports them.
+TEST_F(DataCutTest, AMemberThatOnlyAsksHowThingsAreMayHoldExamplesAfterTheLease) {
+  for (const uint64_t node : {2, 3}) Ask(node, 1);
+  dispatcher_ = std::make_unique<DataDispatcher>(state_);
+  dispatcher_->Start(kStart, kStart);
+  Message request;
+  request.envelope.mutable_header()->set_node(3);
+  *request.envelope.mutable_work_request() = Request(0);
+  std::vector<DataDispatcher::Answer> answers;
+  dispatcher_->OnRequest(kStart, request, answers);
+  dispatcher_->Tick(kStart + DataDispatcher::kLease, answers);
+  ASSERT_TRUE(dispatcher_->BeginCut({{GroupId(1), 5}}).ok());
+  EXPECT_THAT(dispatcher_->CutWaitsFor(), HasSubstr("worker-3"));
+  Report(3, {Item(10, 10, 5)}, 5);
+  EXPECT_EQ(dispatcher_->CutWaitsFor(), "") << "worker-2 has not asked since";
+}
+
 // Orphaned examples stay until their pass ends, and a member may have nothing to do with them.
 TEST_F(DataCutTest, AMemberThatNeverAsksHoldsNothingOnceTheLeaseIsOver) {
   Ask(2, 1);

@@ -122,6 +122,7 @@ void DataDispatcher::OnRequest(absl::Time now, const Message& message,
     return change.Commit();
   }
   if (TellsNothing(request) && !request.has_pass()) {
+    cut_.NoteAsked(request.name(), node);
     const absl::Status known = AssignPass(now, message, dataset);
     answers.push_back(
         {message, known, known.ok() ? ReplyOf(message, dataset, {}) : proto::WorkReply()});

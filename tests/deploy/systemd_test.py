@@ -44,7 +44,9 @@ class SystemdTest(cluster.ProcessTest):
         self.assertRegex(server, r"(?m)^Wants=.*covey-servers\.target$")
         self.assertRegex(server, r"(?m)^Before=covey-servers\.target$")
         self.assertRegex(worker, r"(?m)^After=.*covey-servers\.target$")
-        self.assertIn("\nStopWhenUnneeded=yes\n", (_FOLDER / "covey-servers.target").read_text())
+        target = (_FOLDER / "covey-servers.target").read_text()
+        self.assertIn("\nPartOf=covey-scheduler.service\n", target)
+        self.assertIn("\nStopWhenUnneeded=yes\n", target)
 
     def test_they_restrict_the_same(self):
         scheduler, server, worker = map(_restrictions, _UNITS)
