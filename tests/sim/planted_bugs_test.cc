@@ -81,7 +81,6 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kLogNotSynced, kCounting},
       {PlantedBug::kLogFolderNotSynced, kCounting},
       {PlantedBug::kAppendAfterFailure, kCounting},
-      {PlantedBug::kTrustLogAsRead, kCounting},
   };
 }
 
@@ -108,7 +107,7 @@ uint64_t FirstSeedFor(PlantedBug bug) {
     case PlantedBug::kBeyondByOwnGroup:
       return 933'750;
     case PlantedBug::kAppendAfterFailure:
-      return 365;
+      return 450;
     default:
       return 1;
   }
@@ -146,6 +145,9 @@ std::map<PlantedBug, absl::string_view> Elsewhere() {
       {PlantedBug::kDropOvertakenPushes,
        "needs a query of an older generation's push, and then the death of its head: "
        "client/engine/durability_test"},
+      {PlantedBug::kTrustLogAsRead,
+       "needs a failed sync, the end of the process before the next record, and then that of the "
+       "machine: scheduler/log/file_log_test"},
       // In the simulator such a slice nearly always meets a step that has ended.
       {PlantedBug::kStaleGroupGeneration,
        "needs a slice and a death at one moment: worker/hybrid/hybrid_recovery_test"},
