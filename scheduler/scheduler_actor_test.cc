@@ -654,7 +654,7 @@ TEST_F(SchedulerActorTest, AnUnfitDiskIsTriedAgainAndKillsNobody) {
 }
 
 // It was registered while the disk failed, and died before it knew: its rank is free in the end.
-TEST_F(SchedulerActorTest, WhoWasRefusedAndNeverCameAgainIsDead) {
+TEST_F(SchedulerActorTest, ANodeThatWasRefusedAndNeverAsksAgainIsDead) {
   const auto state_of = [this](uint64_t node) {
     for (const proto::Node& found : actor_->published().nodes()) {
       if (found.id() == node) return found.state();

@@ -40,7 +40,8 @@ struct WorkerConfig {
   // form again; 1 s … 1 h. Longer tolerates slower starts of the other members.
   absl::Duration form_deadline = absl::Seconds(60);
   // Asked about ten times per second by the thread that waits in Worker::Join. Once it returns
-  // true, Join leaves the job and returns CANCELLED. Empty = nobody is asked.
+  // true, Join returns CANCELLED, and leaves the job if it knows that it is registered. Empty =
+  // nobody is asked.
   std::function<bool()> gives_up;
   // The algorithm of collectives that do not name one; the same on all members. kAutomatic: the
   // fastest for each size, according to the members' measurements.

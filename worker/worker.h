@@ -38,6 +38,7 @@ class Worker {
   //   DEADLINE_EXCEEDED: names the missing members. CANCELLED: asked to leave before that, or
   //   config.gives_up.
   //   INVALID_ARGUMENT: bad config, or another job's scheduler.
+  //   FAILED_PRECONDITION: the job has all its workers, or the folder of certificates is of no use.
   static absl::StatusOr<std::unique_ptr<Worker>> Join(const WorkerConfig& config);
   ~Worker();
   Worker(const Worker&) = delete;

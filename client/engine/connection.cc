@@ -150,7 +150,8 @@ absl::Status Connection::AwaitMembership(absl::Duration timeout,
     return membership_ == Member::State::kRegistering && MonotonicNow() < until;
   };
   while (is_waiting()) {
-    if (gives_up && gives_up()) return absl::CancelledError("it gave up before it was registered");
+    if (gives_up && gives_up())
+      return absl::CancelledError("gave up before the scheduler had registered it");
   }
   MutexLock lock(mutex_);
   if (membership_ == Member::State::kMember) return absl::OkStatus();

@@ -34,8 +34,8 @@ std::string HostName();
 
 // Blocks until SIGTERM or SIGINT arrives and returns its number; nothing when `timeout` passes
 // first. After the first signal was returned, a further SIGINT has its default effect, so that a
-// second Ctrl-C kills. A further SIGTERM has none: supervisors may ask several times, as Slurm's
-// scancel does, and so may the process itself.
+// second Ctrl-C kills. A further SIGTERM does not end the process, and waits for the next call:
+// supervisors may ask several times, as Slurm's scancel does, and so may the process itself.
 std::optional<int> WaitForTermination(absl::Duration timeout = absl::InfiniteDuration());
 
 // For services. From now on SIGHUP ends neither this process nor the programs that it starts: it

@@ -35,6 +35,7 @@ _UNIT_FILES = {
     "covey-server@.service": "lib/systemd/system/covey-server@.service",
     "covey-servers.target": "lib/systemd/system/covey-servers.target",
     "covey-worker@.service": "lib/systemd/system/covey-worker@.service",
+    "covey.target": "lib/systemd/system/covey.target",
     "sysusers.conf": "usr/lib/sysusers.d/covey.conf",
     "tmpfiles.conf": "usr/lib/tmpfiles.d/covey.conf",
     "credentials.conf": "usr/share/doc/covey/examples/credentials.conf",
@@ -61,7 +62,7 @@ _STOP = """\
 #!/bin/sh
 set -e
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-  systemctl stop 'covey-worker@*' 'covey-server@*' covey-scheduler
+  systemctl stop covey.target
 fi
 """
 # Certificates and the state of jobs stay where they are.

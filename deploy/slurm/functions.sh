@@ -101,7 +101,13 @@ end_servers() {
   local status=0
   drain servers
   drain scheduler
-  await "$servers_step" || { status=$? && echo "covey: a server has failed; see $run/servers-*.log" >&2; }
-  await "$scheduler" || { status=$? && echo "covey: the scheduler has failed; see $run/scheduler-0.log" >&2; }
+  if ! await "$servers_step"; then
+    echo "covey: a server has failed; see $run/servers-*.log" >&2
+    status=1
+  fi
+  if ! await "$scheduler"; then
+    echo "covey: the scheduler has failed; see $run/scheduler-0.log" >&2
+    status=1
+  fi
   return "$status"
 }

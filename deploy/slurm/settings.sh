@@ -6,8 +6,8 @@ program=(./fashion_mnist --contract buffered)
 
 # The name of the job, which a job that goes on with its snapshots has, too.
 name=covey
-groups=1            # of job.sbatch: its workers are divided among as many groups
-group_size=2        # of servers.sbatch: so many workers make a group
+groups=1            # for job.sbatch: its workers are divided among as many groups
+group_size=2        # for servers.sbatch: workers per group; the first one needs as many to begin
 servers_per_node=1
 workers_per_node=1
 

@@ -194,6 +194,15 @@ TEST_F(FileLogTest, NothingFollowsWhatAFailedWriteHasLeft) {
   EXPECT_EQ(Open()->recovered()->index(), 4);
 }
 
+TEST_F(FileLogTest, AReplacementHasTheModeOfTheLog) {
+  Open()->Send(MakeAppend(1));
+  ASSERT_EQ(chmod(path_.c_str(), 0640), 0);
+  Open()->Send(MakeAppend(2));
+  struct stat status;
+  ASSERT_EQ(stat(path_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0640u);
+}
+
 TEST_F(FileLogTest, ALinkStaysALink) {
   const std::string target = path_ + ".elsewhere";
   unlink(target.c_str());

@@ -39,8 +39,8 @@ class LogFolder {
   // The log, which nobody else opens until it is closed; a new one if there is none.
   // FAILED_PRECONDITION: another process has it open; INVALID_ARGUMENT: it is not an ordinary file.
   virtual absl::StatusOr<std::unique_ptr<LogFile>> OpenLog() = 0;
-  // An empty file, which nobody else opens as the log either. What a former process has left in its
-  // place is lost.
+  // An empty file, which nobody else opens as the log either. One that a former process has left in
+  // its place is emptied.
   virtual absl::StatusOr<std::unique_ptr<LogFile>> CreateSuccessor() = 0;
   // Gives the successor the name of the log, whose file has none from then on.
   virtual absl::Status RenameSuccessor() = 0;

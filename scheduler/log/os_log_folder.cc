@@ -110,7 +110,15 @@ absl::StatusOr<std::unique_ptr<LogFile>> OsLogFolder::OpenLog() {
 }
 
 absl::StatusOr<std::unique_ptr<LogFile>> OsLogFolder::CreateSuccessor() {
-  return OpenLocked(successor_, O_TRUNC, path_);
+  COVEY_ASSIGN_OR_RETURN(auto file, OpenLocked(successor_, O_TRUNC, path_));
+  // As the operator has made the log. Whoever may not give a file away owns both.
+  struct stat old;
+  if (stat(log_.c_str(), &old) == 0) {
+    const bool has_mode = chmod(successor_.c_str(), old.st_mode & 07777) == 0;
+    const bool is_given = has_mode && chown(successor_.c_str(), old.st_uid, old.st_gid) == 0;
+    if (!has_mode || (!is_given && errno != EPERM)) return SystemError("set the mode of", path_);
+  }
+  return file;
 }
 
 absl::Status OsLogFolder::RenameSuccessor() {

@@ -150,19 +150,19 @@ bool Membership::HasLeft(NodeId id, Incarnation incarnation) const {
 
 void Membership::OnRegistrationAnswered(absl::Time now, NodeId node) {
   if (Planted(PlantedBug::kSilenceFromRegistration)) return;
-  BeginAnew(now, node, absl::ZeroDuration());
+  RestartDetection(now, node, absl::ZeroDuration());
 }
 
 void Membership::OnRegistrationRefused(absl::Time now, NodeId node) {
-  BeginAnew(now, node, kUntilAskedAgain);
+  RestartDetection(now, node, kUntilAskedAgain);
 }
 
-void Membership::BeginAnew(absl::Time now, NodeId node, absl::Duration grace) {
+void Membership::RestartDetection(absl::Time now, NodeId node, absl::Duration grace) {
   const auto at = health_.find(node);
   if (at == health_.end()) return;
-  Health anew = NewHealth(now, grace);
-  anew.load = std::move(at->second.load);
-  at->second = std::move(anew);
+  Health restarted = NewHealth(now, grace);
+  restarted.load = std::move(at->second.load);
+  at->second = std::move(restarted);
   Expect(at->second);
 }
 

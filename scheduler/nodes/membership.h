@@ -126,8 +126,8 @@ class Membership {
   };
 
   Health NewHealth(absl::Time now, absl::Duration grace) const;
-  // A node that was not heard of before begins anew; its load stays.
-  void BeginAnew(absl::Time now, NodeId node, absl::Duration grace);
+  // Forgets what was heard of the node, except its load: its silence counts from now + grace.
+  void RestartDetection(absl::Time now, NodeId node, absl::Duration grace);
   // The health of this node is known, or has changed.
   void Expect(const Health& health) {
     next_death_ = std::min(next_death_, health.detector.DeadAt());

@@ -28,8 +28,9 @@ namespace covey::scheduler {
 // before it is part of the cut. What is reported afterwards for a later step is not.
 //
 // A member has told enough about a data set when it has reported its group's last step, or holds
-// none of its examples although others have reported that step. A member that never asked for the
-// data set is not waited for, nor is one that has not asked since it began another pass or left it,
+// none of its examples although others have reported that step. A member that never made a request
+// about it is not waited for, nor is one that has asked for no items since it began another pass or
+// left it,
 // nor any member when all examples are finished: members may report nothing after that. While a
 // restarted scheduler does not know the holders of some examples, each member may be one; a member
 // that has never asked since then, until the lease is over.
@@ -52,7 +53,8 @@ class DataCut {
   }
   // A valid request, before its data set's ledger takes it in, and what it has told of its pass.
   void Note(const Message& message, MemberPasses::Outcome place);
-  // A node takes part in the data set, and has told nothing of its examples.
+  // A node has made a request about the data set that tells nothing of its examples. Precondition:
+  // AddDataset was called with this name.
   void NoteAsked(const std::string& name, NodeId node) {
     accounts_.at(name).reports.try_emplace(node);
   }
@@ -81,7 +83,7 @@ class DataCut {
     uint64_t finished_step = 0;  // as WorkRequest
     uint64_t newest_step = 0;
     bool tells_steps = true;
-    bool is_away = false;  // it holds nothing, and has not asked since
+    bool is_away = false;  // it holds nothing, and has asked for no items since
   };
   // What nodes have told about one data set.
   struct Account {

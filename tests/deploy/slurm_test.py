@@ -109,10 +109,12 @@ class SlurmTest(cluster.ProcessTest):
         job = self.slurm.submit("job.sbatch", self.mine)
         self.await_progress(job)
         subprocess.run(["pkill", "--oldest", "--signal=KILL", "--full",
-                        f"covey_server --tls {self.mine}/"], check=True)
+                        f"^covey_server --tls {self.mine}/"], check=True)
         self.slurm.end(job)
-        self.assertEqual("FAILED 137:0", self.slurm.await_end(job), self.output(job))
+        self.assertEqual("FAILED 1:0", self.slurm.await_end(job), self.output(job))
         self.assertIn("a server has failed", self.output(job))
+        self.assertEqual(2, sum("server_left" in self.log(job, f"servers-{rank}")
+                                for rank in range(3)))
 
     def test_servers_outlast_the_jobs_of_workers(self):
         self.train("--epochs", 1)

@@ -40,12 +40,15 @@ class SystemdTest(cluster.ProcessTest):
                          [bool(re.search(reload, unit.read_text(), re.M)) for unit in _UNITS])
 
     def test_servers_stop_after_workers_and_start_before_them(self):
-        _, server, worker = (unit.read_text() for unit in _UNITS)
+        _, server, worker = texts = [unit.read_text() for unit in _UNITS]
+        for text in texts:
+            self.assertRegex(text, r"(?m)^Wants=.* covey\.target\b")
+            self.assertRegex(text, r"(?m)^PartOf=covey\.target$")
         self.assertRegex(server, r"(?m)^Wants=.*covey-servers\.target$")
         self.assertRegex(server, r"(?m)^Before=covey-servers\.target$")
         self.assertRegex(worker, r"(?m)^After=.*covey-servers\.target$")
         target = (_FOLDER / "covey-servers.target").read_text()
-        self.assertIn("\nPartOf=covey-scheduler.service\n", target)
+        self.assertIn("\nPartOf=covey.target\n", target)
         self.assertIn("\nStopWhenUnneeded=yes\n", target)
 
     def test_they_restrict_the_same(self):
@@ -69,8 +72,9 @@ class SystemdTest(cluster.ProcessTest):
             # The programs are not installed here.
             text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", unit.read_text(), flags=re.M)
             (folder / unit.name.replace("@", "@0")).write_text(text)
-        shutil.copy(_FOLDER / "covey-servers.target", folder)
-        run = _run("systemd-analyze", "verify", "--man=no", *sorted(folder.glob("covey-*")))
+        for target in _FOLDER.glob("*.target"):
+            shutil.copy(target, folder)
+        run = _run("systemd-analyze", "verify", "--man=no", *sorted(folder.glob("covey*")))
         # Other units of this machine are none of ours.
         ours = [line for line in run.stderr.splitlines() if "covey" in line]
         self.assertEqual([], ours)

@@ -61,7 +61,7 @@ class PackagesTest(unpacked.DebianTest):
             + [f"etc/covey/{name}" for name in _SETTINGS]
             + [f"lib/systemd/system/covey-{name}.service"
                for name in ("scheduler", "server@", "worker@")]
-            + ["lib/systemd/system/covey-servers.target"]
+            + ["lib/systemd/system/covey-servers.target", "lib/systemd/system/covey.target"]
             + ["usr/lib/sysusers.d/covey.conf", "usr/lib/tmpfiles.d/covey.conf",
                "usr/share/doc/covey/examples/credentials.conf"]
             + [f"usr/share/covey/monitoring/{name}"

@@ -74,7 +74,7 @@ class ErrorsTest(cluster.ProcessTest):
             self.assert_complaint(status, _UNREACHABLE, "no scheduler answers", where)
             self.assert_complaint(server, _UNREACHABLE, "1s", where, "check")
 
-    def test_who_has_not_joined_ends_when_it_is_told_to(self):
+    def test_a_process_that_has_not_joined_ends_when_it_is_told_to(self):
         running = cluster.Cluster(self, servers=1, groups=1, workers=2)
         alone = self.start("worker-0", [FASHION_MNIST], running.environment(0))
         program.await_true(lambda: cluster.nodes(running.status(), "WORKER"), "a worker that waits")
@@ -82,7 +82,7 @@ class ErrorsTest(cluster.ProcessTest):
         never_joined = [self.start(name, [path], nowhere)
                         for name, path in (("server", SERVER), ("worker", FASHION_MNIST))]
         for server_or_worker in [alone, *never_joined]:
-            time.sleep(0.5)
+            server_or_worker.await_line("topology_labels")
             begin = time.monotonic()
             # Twice, as some supervisors do.
             server_or_worker.signal(signal.SIGTERM)

@@ -140,9 +140,10 @@ absl::Status WorkerCore::RunWhenReady(const std::function<absl::Status(WorkerAct
   absl::Status missed;
   COVEY_RETURN_IF_ERROR(Run([&](WorkerActor& actor, absl::Time, Outbox&) {
     actor.WhenReady(nullptr);
-    missed =
-        has_given_up ? absl::CancelledError("it gave up before it was in a group") : NotReady();
+    missed = NotReady();
   }));
+  // Whoever has given up is not asked again, even if the group has formed in the same moment.
+  if (has_given_up) return absl::CancelledError("gave up before its group had formed");
   return done.is_set() ? done.Wait() : missed;
 }
 

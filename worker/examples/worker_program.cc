@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <ostream>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -10,10 +11,13 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
 #include "common/runtime/supervisor_notice.h"
+#include "common/security/node_credentials.h"
+#include "common/security/wall_clock.h"
 
 namespace covey {
 namespace {
 
+constexpr int kExitOk = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitUnreachable = 3;
@@ -23,7 +27,8 @@ constexpr absl::Duration kEndMax = absl::Seconds(15);
 }  // namespace
 
 absl::Status DrainOnSignal::Pause(absl::Duration time) {
-  if (const std::optional<int> signal = WaitForTermination(time)) {
+  const std::optional<int> signal = WaitForTermination(time);
+  if (signal.has_value() && signal_ == 0) {
     signal_ = *signal;
     give_up_ = MonotonicNow() + kDrainMax;
     NotifyStopping(kDrainMax + kEndMax);
@@ -50,16 +55,20 @@ int RunWorkerProgram(const WorkerProgram& program, int argc, const char* const* 
     if (!status.ok()) return fail(status, kExitUsage);
   }
   TakeLogOfGrpc();
+  if (const std::string& tls = config.cluster.tls; !tls.empty()) {
+    const absl::Status status = LoadNodeCredentials(tls, WallClockNow()).status();
+    if (!status.ok()) return fail(status, kExitUsage);
+  }
   config.gives_up = [] { return WaitForTermination(absl::ZeroDuration()).has_value(); };
   const auto worker = worker::Worker::Join(config);
   if (absl::IsUnavailable(worker.status())) return fail(worker.status(), kExitUnreachable);
-  // Such as a folder of certificates that is not there.
-  if (absl::IsFailedPrecondition(worker.status())) return fail(worker.status(), kExitUsage);
-  const absl::Status status = worker.ok() ? program.run(config, **worker) : worker.status();
-  if (status.ok()) return 0;
+  if (absl::IsCancelled(worker.status())) return fail(worker.status(), kExitOk);
+  if (!worker.ok()) return fail(worker.status(), kExitFailed);
+  const absl::Status status = program.run(config, **worker);
+  if (status.ok()) return kExitOk;
   if (absl::IsCancelled(status)) {
     errors << program.name << ": drained: " << status.message() << "\n";
-    return 0;
+    return kExitOk;
   }
   return fail(status, kExitFailed);
 }

@@ -37,7 +37,7 @@ class SchedulerStub {
   ~SchedulerStub();
 
   // Waits until the scheduler that is asked next is connected; false = not within `timeout`.
-  // Between the calls of a poller nobody else carries a handshake on, so it may take many polls.
+  // gRPC carries a handshake on only inside a call: whoever only polls may need many polls for it.
   bool AwaitConnection(absl::Duration timeout);
 
   absl::StatusOr<proto::StatusReply> GetStatus();

@@ -31,9 +31,10 @@ enum class Mood {
 // Answers a scale request with its own epoch, which identifies it.
 class FakeScheduler : public proto::Scheduler::Service {
  public:
-  FakeScheduler(uint64_t epoch, Mood mood) : epoch_(epoch), mood_(mood) {
+  FakeScheduler(uint64_t epoch, Mood mood, const std::string& at = "127.0.0.1:0")
+      : epoch_(epoch), mood_(mood) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort(at, grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
@@ -124,6 +125,16 @@ absl::StatusOr<proto::StatusReply> AskAndTake(StatusPoller& poller) {
   pollfd answered = {.fd = poller.descriptor(), .events = POLLIN, .revents = 0};
   poll(&answered, 1, /*timeout=*/-1);
   return poller.Take().value();
+}
+
+TEST(SchedulerStubTest, IsConnectedSoonAfterASchedulerListens) {
+  const std::string address = DeadAddress();
+  SchedulerStub stub({.addresses = address});
+  EXPECT_TRUE(absl::IsUnavailable(stub.GetStatus().status()));
+  EXPECT_FALSE(stub.AwaitConnection(absl::Milliseconds(200)));
+  const FakeScheduler scheduler(1, Mood::kLeads, address);
+  ASSERT_TRUE(stub.AwaitConnection(absl::Seconds(20)));
+  EXPECT_TRUE(stub.GetStatus().ok());
 }
 
 TEST(StatusPollerTest, AsksTheNextUntilOneAnswers) {

@@ -28,7 +28,7 @@ absl::StatusOr<std::optional<proto::LogRecord>> SimLog::Open() {
   folder_->ForgetFaults();
   if (!log.ok()) {
     // A crash damages no log, and nobody else writes to it.
-    COVEY_CHECK(absl::IsUnavailable(log.status()) || absl::IsResourceExhausted(log.status()));
+    COVEY_CHECK(absl::IsUnavailable(log.status()));
     simulator_.Count("log_not_opened");
     return log.status();
   }
@@ -46,7 +46,7 @@ absl::Duration SimLog::Append(Message append, std::function<void(Message)> done)
   });
   if (!faults_.healed() && random_.Chance(options_.ends)) {
     simulator_.After(takes * random_.Uniform(), [this, life = life_] {
-      if (life == life_) end_();
+      if (life == life_ && !faults_.healed()) end_();
     });
   }
   return takes;

@@ -101,7 +101,7 @@ TEST_F(SimLogTest, ADiskWithFaultsLosesNothingThatItSaidIsDurable) {
     }
     const uint64_t newest = recovered->has_value() ? (*recovered)->index() : 0;
     EXPECT_TRUE(durable_ <= newest && newest <= index) << durable_ << " " << newest;
-    // What it has read, others may know: it is durable from now on.
+    // The process may tell others of the record that it has read, so that one must last.
     durable_ = index = newest;
     for (int i = 0; i < 5; ++i) {
       Append(log, ++index);

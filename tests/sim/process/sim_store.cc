@@ -9,7 +9,7 @@
 namespace covey::sim {
 namespace {
 
-// Number of the store's random stream; those of the processes' disks are small.
+// Number of the store's random stream; that of the scheduler's log is 0.
 constexpr uint64_t kStoreDraws = uint64_t{1} << 32;
 
 }  // namespace
