@@ -44,6 +44,8 @@ class SystemdTest(cluster.ProcessTest):
         for text in texts:
             self.assertRegex(text, r"(?m)^Wants=.* covey\.target\b")
             self.assertRegex(text, r"(?m)^PartOf=covey\.target$")
+            # So a stop of the target ends when all have ended.
+            self.assertRegex(text, r"(?m)^After=.* covey\.target\b")
         self.assertRegex(server, r"(?m)^Wants=.*covey-servers\.target$")
         self.assertRegex(server, r"(?m)^Before=covey-servers\.target$")
         self.assertRegex(worker, r"(?m)^After=.*covey-servers\.target$")
