@@ -50,7 +50,6 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kRemovesNeededFiles, kSnapshot},
       {PlantedBug::kLogLacksUpdates, kSnapshot},
       {PlantedBug::kServeUninitialized, kInitialize},
-      {PlantedBug::kTakeValuesOfAnyNode, kInitialize},
       {PlantedBug::kKeepEarlierState, kInitialize},
       {PlantedBug::kSumRowsTwice, kSparse},
       {PlantedBug::kEvictionDiffers, kSparse},
@@ -72,12 +71,10 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kReadyWithEarlyAcks, kCounting},
       {PlantedBug::kForgetLiveProducers, kCounting},
       {PlantedBug::kCountWhatOthersHold, kSnapshotSparse},
-      {PlantedBug::kHeedEarlierProbes, kCounting},
       {PlantedBug::kSilenceFromRegistration, kCounting},
       {PlantedBug::kCopiesHoldItems, kWork},
       {PlantedBug::kAnswerAfterLease, kStaleness},
       {PlantedBug::kOldManifestsNeedNothing, kSnapshot},
-      {PlantedBug::kBeyondByOwnGroup, kSnapshot},
       {PlantedBug::kLogNotSynced, kCounting},
       {PlantedBug::kLogFolderNotSynced, kCounting},
       {PlantedBug::kAppendAfterFailure, kCounting},
@@ -88,24 +85,18 @@ std::map<PlantedBug, absl::string_view> Workloads() {
 // (docs/FOUND_BUGS.md).
 uint64_t FirstSeedFor(PlantedBug bug) {
   switch (bug) {
-    case PlantedBug::kTakeValuesOfAnyNode:
-      return 140;
     case PlantedBug::kNewMemberAhead:
       return 40;
     case PlantedBug::kMeanNotGiven:
-      return 380;
+      return 750;
     // None of 1 to 1000 does.
     case PlantedBug::kForgetLiveProducers:
-      return 34'000'010;
+      return 34'000'130;
     // None of 1 to 60 do.
-    case PlantedBug::kHeedEarlierProbes:
-      return 29'100'285;
     case PlantedBug::kCountWhatOthersHold:
-      return 31'100'070;
+      return 31'100'640;
     case PlantedBug::kCopiesHoldItems:
       return 5'010'205;
-    case PlantedBug::kBeyondByOwnGroup:
-      return 933'750;
     case PlantedBug::kAppendAfterFailure:
       return 450;
     default:
@@ -145,6 +136,15 @@ std::map<PlantedBug, absl::string_view> Elsewhere() {
       {PlantedBug::kDropOvertakenPushes,
        "needs a query of an older generation's push, and then the death of its head: "
        "client/engine/durability_test"},
+      {PlantedBug::kTakeValuesOfAnyNode,
+       "needs values of a node that died, after another was named: "
+       "server/shard/initial_values_test"},
+      {PlantedBug::kHeedEarlierProbes,
+       "needs a reply that comes after its node was heard, and a second probe under way: "
+       "scheduler/nodes/membership_test"},
+      {PlantedBug::kBeyondByOwnGroup,
+       "needs a cut between the pushes of two groups for one step: "
+       "common/contract/update_gate_test"},
       {PlantedBug::kTrustLogAsRead,
        "needs a failed sync, the end of the process before the next record, and then that of the "
        "machine: scheduler/log/file_log_test"},
