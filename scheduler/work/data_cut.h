@@ -28,12 +28,12 @@ namespace covey::scheduler {
 // before it is part of the cut. What is reported afterwards for a later step is not.
 //
 // A member has told enough about a data set when it has reported its group's last step, or holds
-// none of its examples although others have reported that step. A member that never made a request
-// about it is not waited for, nor is one that has asked for no items since it began another pass or
-// left it,
-// nor any member when all examples are finished: members may report nothing after that. While a
-// restarted scheduler does not know the holders of some examples, each member may be one; a member
-// that has never asked since then, until the lease is over.
+// none of its examples although others have reported that step. A cut does not wait for a member
+// that never made a request about the data set, nor for one that has asked for no items since it
+// began another pass or left it, nor for any member when all examples are finished: members may
+// report nothing after that. While a restarted scheduler does not know the holders of some
+// examples, each member may be one; a member that has made no request since then, until the lease
+// is over.
 //
 // So the cut cannot be made if all examples are finished, some of them in later steps, and a member
 // has not reported its group's last step: it may have trained such an example, too, in the cut.
@@ -88,7 +88,7 @@ class DataCut {
   // What nodes have told about one data set.
   struct Account {
     const ExampleLedger& ledger;
-    // Of each node that has asked for anything.
+    // Of each node that has made a request.
     std::map<NodeId, Report> reports = {};
     // Of a pending cut: examples that were finished in later steps; and nodes that have not told
     // the step of an example.

@@ -142,7 +142,7 @@ absl::Status WorkerCore::RunWhenReady(const std::function<absl::Status(WorkerAct
     actor.WhenReady(nullptr);
     missed = NotReady();
   }));
-  // Whoever has given up is not asked again, even if the group has formed in the same moment.
+  // `gives_up` may have consumed a signal, so its answer holds even if the group has just formed.
   if (has_given_up) return absl::CancelledError("gave up before its group had formed");
   return done.is_set() ? done.Wait() : missed;
 }

@@ -37,7 +37,7 @@ class SchedulerStub {
   ~SchedulerStub();
 
   // Waits until the scheduler that is asked next is connected; false = not within `timeout`.
-  // gRPC carries a handshake on only inside a call: whoever only polls may need many polls for it.
+  // gRPC advances a handshake only inside a call, so a client that only polls may need many polls.
   bool AwaitConnection(absl::Duration timeout);
 
   absl::StatusOr<proto::StatusReply> GetStatus();
